@@ -62,6 +62,7 @@ class _Completion(Stored):
     choices: tuple[_Choice, ...] | None = None
     usage: _Usage | None = None
     model: str | None = None
+    system_fingerprint: str | None = None
     error: Json = None
 
 
@@ -93,6 +94,7 @@ def read(request: Request, body: Json, model: str) -> ModelResponse:
         content=Content(role="model", parts=tuple(_parts(text, calls))),
         usage_metadata=_counted(found.usage) if found.usage else None,
         model_version=found.model or model,
+        system_fingerprint=found.system_fingerprint,
         finish_reason=reason or None,
     )
 
@@ -193,7 +195,7 @@ class Assembly:
         """Add a piece, ignoring anything unknown."""
         if not isinstance(chunk, Mapping):
             return
-        for key in ("usage", "model", "error"):
+        for key in ("usage", "model", "system_fingerprint", "error"):
             if chunk.get(key):
                 self._rest[key] = chunk[key]
         self.is_whole = self.is_whole or "error" in self._rest

@@ -141,6 +141,7 @@ class _Turn:
             content=content,
             usage_metadata=response.usage_metadata,
             model_version=response.model_version,
+            system_fingerprint=response.system_fingerprint,
             grounding_metadata=response.grounding_metadata,
             finish_reason=response.finish_reason,
         )

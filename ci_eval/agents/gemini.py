@@ -64,6 +64,8 @@ class Gemini(Prompted, GeminiAccess, Agent):
     content, and otherwise an error with the model's reason.
     """
 
+    model_option = "gemini"
+
     gemini: str = Field(min_length=1)
     """The model, such as `gemini-2.5-flash`."""
     settings: Mapping[str, Json] = Field(default_factory=dict)

@@ -56,6 +56,8 @@ class OpenAIChat(Prompted, NetworkAgent, Agent):
     and otherwise an error.
     """
 
+    model_option = "openai_chat"
+
     openai_chat: str = Field(min_length=1)
     """The model, such as `gpt-4o-mini`."""
     base_url: Address = OPENAI

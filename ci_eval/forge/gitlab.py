@@ -172,7 +172,7 @@ def _require_success(response: Response) -> None:
     status, shown, detail = response.status, response.request.shown, _error_detail(response)
     if 200 <= status < 300:
         return
-    role = "the token needs at least the role Reporter in the project of the merge request"
+    role = "the token needs at least the role Reporter in the target project"
     if status == 401:
         message = f"GitLab does not accept the token{detail}"
         hint = "it may have expired or been revoked"

@@ -87,6 +87,8 @@ class ModelResponse(_Candidate):
     error_message: str | None = None
     usage_metadata: Annotated[dict[str, Json], BeforeValidator(snaked)] | None = None
     model_version: str | None = None
+    system_fingerprint: str | None = None
+    """OpenAI's; never in Gemini's answers."""
 
     @property
     def reason(self) -> str:

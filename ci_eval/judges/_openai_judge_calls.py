@@ -167,6 +167,7 @@ class _Completion(Stored):
     choices: tuple[_Choice, ...] | None = None
     usage: _ChatUsage | None = None
     model: str | None = None
+    system_fingerprint: str | None = None
     error: _Error | None = None
 
 
@@ -190,6 +191,7 @@ def _read_completion(found: _Completion) -> Answer:
         input_tokens=usage.prompt_tokens or 0,
         output_tokens=usage.completion_tokens or 0,
         model=found.model or "",
+        fingerprint=found.system_fingerprint or "",
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from ci_eval.formats.reported_models import served
 from ci_eval.llm.cassette import Cassette
 from ci_eval.llm.judge_settings import Judging, Simulation, endpoint, identity
 from ci_eval.llm.model_calls import Budget, Caller, Meter
@@ -23,6 +24,7 @@ from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.errors import JudgeError, UsageError
 from ci_eval.records.questions import Answer, Question, Reading, UnreadableError, Wording
 from ci_eval.records.results import JudgeUsage, Score
+from ci_eval.records.served_models import ModelRole
 from ci_eval.records.trials import Trace
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
@@ -152,7 +154,10 @@ class Asker:
         return JudgePanel(
             criterion.type_name,
             judging.prompts,
-            (partial(JudgeSeat, self, each, samples) for each in judging.judges(criterion)),
+            (
+                partial(JudgeSeat, self, each, samples, "judge")
+                for each in judging.judges(criterion)
+            ),
         )
 
     def player(self, simulation: Simulation, repeat: int) -> "JudgePanel":
@@ -162,7 +167,7 @@ class Asker:
         """
         judge = self._judging.player(simulation)
         about = f"simulator/{simulation.simulator.type_name}"
-        seats = [partial(JudgeSeat, self, judge, 1)]
+        seats = [partial(JudgeSeat, self, judge, 1, "simulator")]
         return JudgePanel(about, Prompts(kind="simulator"), seats, sample=repeat)
 
     async def answer(
@@ -282,6 +287,7 @@ class JudgeSeat:
     asker: Asker
     judge: Judge
     samples: int
+    role: ModelRole
     meter: Meter
 
     @property
@@ -307,7 +313,10 @@ class JudgeSeat:
         return found._replace(cached=cached)
 
     async def _answer(self, question: Question, *, fresh: bool) -> tuple[Answer, bool]:
-        return await self.asker.answer(self.judge, question, self.meter, fresh=fresh)
+        answer, cached = await self.asker.answer(self.judge, question, self.meter, fresh=fresh)
+        models = served(self.role, self.judge.model, answer.model, answer.fingerprint)
+        self.meter.add(JudgeUsage(models=models))
+        return answer, cached
 
 
 def _read(answer: Answer, read: Callable[[str], T]) -> Reading[T]:

@@ -98,6 +98,8 @@ class Agent(Plugin):
     """Whether it needs a user to talk to; a recording does not."""
     takes_state: ClassVar[bool] = True
     """Whether a conversation can start from the `session_input.state` of its case."""
+    model_option: ClassVar[str] = ""
+    """The option that names its model; empty if only its traces do."""
 
     @abstractmethod
     def start(self, context: RunContext) -> AbstractAsyncContextManager[RunningAgent]:
@@ -362,6 +364,8 @@ class Reporter(Plugin):
 
     file: ClassVar[str]
     """The file name of the document in the output directory."""
+    optional: ClassVar[bool] = False
+    """Whether it is written only if `reports` names it."""
 
     def prepared(self, context: RunContext) -> Self:
         """Return a copy with the files that its options name loaded, before the run starts.

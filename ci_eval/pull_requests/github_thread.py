@@ -80,7 +80,9 @@ class _History(Stored):
 # --- Responses of REST --------------------------------------------------------------------------
 
 
-class _User(Stored):
+class User(Stored):
+    """A user, or an app."""
+
     login: str
     type: str = ""
 
@@ -90,7 +92,7 @@ class _Comment(Stored):
     node_id: str
     html_url: str
     body: str = ""
-    user: _User | None = None
+    user: User | None = None
     minimized: Json = None
 
 
@@ -175,7 +177,7 @@ class GitHubThread:
             found += (
                 Comment(each.number, each.body, each.url, each.is_hidden, each.id)
                 for each in page.nodes
-                if each and each.is_ours and _is_readable(each.body)
+                if each and each.is_ours and is_readable(each.body)
             )
             if not page.has_next:
                 return found
@@ -184,19 +186,29 @@ class GitHubThread:
         return None
 
     async def _by_rest(self) -> AsyncIterator[Comment]:
-        """Yield our comments; the token of a workflow cannot look up its own user."""
-        try:
-            me = await self._github.one("/user", _User, needs="metadata: read")
-        except GitHubError as exc:
-            if exc.status not in (403, 404):
-                raise
-            me = _User(login=_BOT, type="Bot")
+        """Yield our comments."""
+        me = await identity(self._github)
         async for each in self._github.listed(self._at, _Comment, needs=_NEEDS):
-            is_ours = each.user and (each.user.login, each.user.type) == (me.login, me.type)
-            if is_ours and _is_readable(each.body):
+            if each.user == me and is_readable(each.body):
                 hidden = each.minimized is not None
                 yield Comment(str(each.id), each.body, each.html_url, hidden, each.node_id)
 
 
-def _is_readable(body: str) -> bool:
+async def identity(github: GitHub) -> User:
+    """Return the user of the token; the token of a workflow cannot look it up.
+
+    Raises:
+        GitHubError: the request failed.
+
+    """
+    try:
+        return await github.one("/user", User, needs="metadata: read")
+    except GitHubError as exc:
+        if exc.status not in (403, 404):
+            raise
+        return User(login=_BOT, type="Bot")
+
+
+def is_readable(body: str) -> bool:
+    """Return True if a body begins like ours, and is not too long."""
     return len(body) <= LIMIT and is_marked(body)

@@ -95,7 +95,7 @@ def _not_posted(exc: PostingError, context: RunContext) -> Posted:
     if exc.is_refusal and _of_stranger(context.env):
         context.say(f"no comment yet: {exc}; {_DEFERRED}")
         return Posted("deferred")
-    _warn(f"no comment: {exc}", exc.hint, context)
+    warn(f"no comment: {exc}", exc.hint, context)
     return Posted("failed")
 
 
@@ -114,7 +114,7 @@ async def _on_github(
             if found is None:
                 return Posted("none")
             thread = GitHubThread(github, found.number)
-            run, attempt = _number(env, "GITHUB_RUN_ID"), _number(env, "GITHUB_RUN_ATTEMPT")
+            run, attempt = ci_number(env, "GITHUB_RUN_ID"), ci_number(env, "GITHUB_RUN_ATTEMPT")
             return await write(Place(thread, found.head_sha, run, attempt))
 
 
@@ -144,26 +144,32 @@ async def _on_gitlab(write: Write, options: Options, context: RunContext) -> Pos
             context.say("no comment: this commit has no open merge request")
             return Posted("none")
         thread, merge_request = found
-        run, attempt = _number(context.env, "CI_PIPELINE_ID"), _number(context.env, "CI_JOB_ID")
+        run, attempt = ci_number(context.env, "CI_PIPELINE_ID"), ci_number(context.env, "CI_JOB_ID")
         return await write(Place(thread, merge_request.commit, run, attempt))
 
 
 async def _check_run(github: GitHub, report: Report, commit: str, context: RunContext) -> None:
     """Create the check run; a failure does not affect the comment."""
-    env = context.env
-    server, repository = env.get("GITHUB_SERVER_URL", ""), env.get("GITHUB_REPOSITORY", "")
-    run = env.get("GITHUB_RUN_ID", "")
-    details = f"{server}/{repository}/actions/runs/{run}" if server and run else ""
     try:
-        await check_run.make(github, report, commit, details)
+        await check_run.make(github, report, commit, run_link(context.env))
     except GitHubError as exc:
-        if exc.status in (403, 404) and _of_stranger(env):
+        if exc.status in (403, 404) and _of_stranger(context.env):
             context.say(f"no check run: {exc}; {_READS}")
         else:
-            _warn(f"no check run: {exc}", exc.hint, context)
+            warn(f"no check run: {exc}", exc.hint, context)
 
 
-def _warn(message: str, hint: str, context: RunContext) -> None:
+def run_link(env: Mapping[str, str]) -> str:
+    """Return the address of the workflow run or pipeline; empty if unknown."""
+    server, repository = env.get("GITHUB_SERVER_URL", ""), env.get("GITHUB_REPOSITORY", "")
+    run = env.get("GITHUB_RUN_ID", "")
+    if server and run:
+        return f"{server}/{repository}/actions/runs/{run}"
+    return env.get("CI_PIPELINE_URL", "")
+
+
+def warn(message: str, hint: str, context: RunContext) -> None:
+    """Print a warning, and annotate the run with it."""
     context.say(message)
     if hint:
         context.say(hint)
@@ -180,7 +186,7 @@ def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -
     return Section(report.meta.suite, report.meta.job, report.verdict.outcome, text, *place[1:])
 
 
-def _number(env: Mapping[str, str], name: str) -> int:
+def ci_number(env: Mapping[str, str], name: str) -> int:
     """Return a number that CI counts up; 0 if it is not set."""
     return int(env[name]) if re.fullmatch("[0-9]{1,18}", env.get(name, "")) else 0
 

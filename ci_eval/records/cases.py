@@ -159,6 +159,7 @@ class InvocationEvent(AdkRecord):
     grounding_metadata: Json = None
     usage_metadata: dict[str, Json] | None = None
     model_version: str | None = None
+    system_fingerprint: str | None = None
     finish_reason: FinishReason = None
 
 

@@ -2,9 +2,12 @@
 
 from typing import Literal
 
+from pydantic import computed_field
+
 from ci_eval.records.bounds import Count, Derived, Interval, Total, Value
 from ci_eval.records.cases import SCHEMA_VERSION, Record, Stored
 from ci_eval.records.results import JudgeUsage, RunMeta, Tier, TrialResult
+from ci_eval.records.served_models import ModelChange, ServedModel, changed_models
 
 
 class GroupKey(Record):
@@ -214,6 +217,8 @@ class Totals(Stored):
     """Trials that were started more than once."""
     duration_s: Total = 0.0
     """The sum over all trials."""
+    models: tuple[ServedModel, ...] = ()
+    """The model versions that answered agents, judges and simulated users; at most 50."""
 
     @property
     def judged(self) -> int:
@@ -298,6 +303,8 @@ class Noted(Stored):
     cases: Counts = Counts()
     """A case passes when all criteria that judge it pass."""
     groups: tuple[NotedGroup, ...] = ()
+    models: tuple[ServedModel, ...] = ()
+    """The model versions that answered."""
 
 
 class Report(Stored):
@@ -317,3 +324,11 @@ class Report(Stored):
     """Summaries of the stored runs, newest first, if the store has any."""
     worst: tuple[TrialResult, ...] = ()
     """The results most relevant to a reader, with their evidence; a bounded number."""
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy does not know this combination
+    @property
+    def model_changes(self) -> tuple[ModelChange, ...]:
+        """Models of which another version answered than in the nearest baseline run."""
+        nearest = self.comparison.baseline_runs[:1] if self.comparison else ()
+        before = (each.models for each in self.history if each.run_id in nearest)
+        return changed_models(self.totals.models, next(before, ()))

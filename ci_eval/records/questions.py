@@ -66,6 +66,8 @@ class Answer(Stored):
     """Includes thinking tokens."""
     model: str = ""
     """The model version, as reported by the provider."""
+    fingerprint: str = ""
+    """OpenAI's `system_fingerprint`; empty if there is none."""
 
 
 class Reading(NamedTuple, Generic[T]):

@@ -8,6 +8,7 @@ from pydantic import model_validator
 from ci_eval.records.bounds import Count, Interval, Repeats, Round, Seconds, Total, Value
 from ci_eval.records.cases import Json, Status, Stored
 from ci_eval.records.evalset_facts import EvalSet
+from ci_eval.records.served_models import ServedModel, merged
 from ci_eval.records.trials import Failure, TrialKey
 
 
@@ -39,11 +40,14 @@ class JudgeUsage(Stored):
     """The sum over these items of the share of pairs of judges that agreed."""
     lacking: tuple[str, ...] = ()
     """Credentials and the like that were missing, so that no model could be called."""
+    models: tuple[ServedModel, ...] = ()
+    """The model versions that answered; at most 50."""
 
     def __add__(self, other: "JudgeUsage") -> "JudgeUsage":
         mine, theirs = self.__dict__, other.__dict__
         both = {name: mine[name] + theirs[name] for name in mine}
         both["lacking"] = tuple(dict.fromkeys(both["lacking"]))
+        both["models"] = merged(both["models"])
         return JudgeUsage.model_construct(**both)
 
     @property
@@ -104,6 +108,15 @@ class TrialResult(Stored):
     confirms: bool = False
     """Whether it was drawn to confirm that this case fails: it is evidence for that alone and
     enters no mean."""
+    models: tuple[ServedModel, ...] = ()
+    """The model versions that answered the agent, if its trace names them; at most 50."""
+
+    @property
+    def served(self) -> Iterator[ServedModel]:
+        """The model versions that answered the agent, its simulated user and the judges."""
+        yield from self.models
+        for usage in (self.simulation, *(each.judging for each in self.scores)):
+            yield from usage.models if usage else ()
 
 
 # --- One run --------------------------------------------------------------------------------

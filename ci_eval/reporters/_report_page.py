@@ -48,6 +48,8 @@ class Page:
     """Other remarks on the verdict and the run."""
     loosened: Some[str]
     """How this pull request weakens its own gate."""
+    model_changes: Some[str]
+    """Models of which another version answered than in the baseline."""
     regression: bool
     """Whether a criterion regressed, even one that only warns."""
     doubt: str
@@ -123,6 +125,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         warnings=_leading(warnings),
         notes=some([*notes, *report.meta.warnings, *_overrides(report.meta)]),
         loosened=_leading([*comparison.loosened]),
+        model_changes=_leading([*map(report_phrases.model_change, report.model_changes)]),
         regression=any(delta.outcome == "regressed" for delta in comparison.deltas),
         doubt=_comparison_parts.doubt(comparison, suspected.total),
         together=_comparison_parts.together_row(comparison),

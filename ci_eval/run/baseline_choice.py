@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ci_eval.config.validated_config import Config
 from ci_eval.forge.lineage import Lineage
 from ci_eval.records.findings import Noted
+from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
 
@@ -22,7 +23,12 @@ class Baseline:
     lineage: Lineage = field(default_factory=Lineage)
     """The commits whose runs were looked for."""
     history: Sequence[Noted] = ()
-    """Summaries of the stored runs, newest first."""
+    """Summaries of the stored runs, newest first; the nearest run is always among them."""
+
+    def __post_init__(self) -> None:
+        known = {each.run_id for each in self.history}
+        nearest = (note(past) for past in self.runs[:1] if past.meta.run_id not in known)
+        object.__setattr__(self, "history", (*self.history, *nearest))
 
 
 def load_baseline(config: Config, context: RunContext) -> Baseline | None:

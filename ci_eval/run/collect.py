@@ -87,9 +87,9 @@ class Tally:
                 self.judging[group] = self.judging.get(group, JudgeUsage()) + each.judging
 
     def totals(self, cases: Totals) -> Totals:
-        """Return `cases` with the trials and their times."""
+        """Return `cases` with the trials, their times and the models that answered."""
         counted = {"trials": self.trials, "retried": self.retried, "duration_s": self.duration_s}
-        return cases.model_copy(update=counted)
+        return cases.model_copy(update={**counted, "models": self.columns.models})
 
     def warnings(self) -> Iterator[str]:
         """Yield warnings about traces that no score reflects."""

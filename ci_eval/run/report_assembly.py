@@ -35,6 +35,8 @@ def write_report(
     with replacing(folder / REPORT_FILE) as file:
         file.write(report.model_dump_json(indent=1) + "\n")
     for name in points.reporter:
+        if name not in configured and points.reporter[name].optional:
+            continue
         reporter = configured.get(name) or points.reporter[name]()
         with replacing(folder / reporter.file) as file:
             chunks = reporter.render(report, run.results)

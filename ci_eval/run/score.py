@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Any
 
+from ci_eval.formats.reported_models import served
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import Criterion, Scorer
 from ci_eval.records.cases import Json, Status
 from ci_eval.records.errors import TrialError
 from ci_eval.records.results import Score, TrialResult
+from ci_eval.records.served_models import ServedModel, merged
 from ci_eval.records.trials import Trace, Trial
 from ci_eval.run.collect import Collector
 from ci_eval.run.execute import Landed
@@ -41,8 +43,12 @@ async def scoring(
     async def work(number: int, trial: Trial, trace: Trace) -> None:
         criteria = plan.pairs[trial.key.agent, trial.key.evalset]
         result = await score(trial, trace, criteria, participants.scorers)
-        if spent := participants.spent(trial.key):
-            result = result.model_copy(update={"simulation": spent})
+        agent = options.agents[trial.key.agent]
+        update: dict[str, Any] = {
+            "models": answering(trace, getattr(agent, agent.model_option, "")),
+            "simulation": participants.spent(trial.key),
+        }
+        result = result.model_copy(update=update)
         collector.scored(number, trace, result)
 
     async with asyncio.TaskGroup() as group:
@@ -54,6 +60,18 @@ async def scoring(
             task.add_done_callback(lambda _: slots.release())
 
         yield landed
+
+
+def answering(trace: Trace, requested: str) -> tuple[ServedModel, ...]:
+    """Return the versions of the model `requested` that answered the agent, if known."""
+    agent = trace.key.agent
+    events = (event for turn in trace.invocations for event in turn.events or ())
+    return merged(
+        *(
+            served("agent", requested, each.model_version, each.system_fingerprint, agent=agent)
+            for each in events
+        )
+    )
 
 
 async def score(

@@ -13,6 +13,7 @@ from ci_eval.records.findings import (
     Together,
 )
 from ci_eval.records.results import Tier
+from ci_eval.records.served_models import ModelChange
 from ci_eval.text.templates import counted, difference
 
 _LEAST_P = 1e-6
@@ -192,6 +193,20 @@ def baseline(report: Report) -> str:
     if len(comparison.baseline_runs) > 1:
         parts.append(f"pooled with {counted(len(comparison.baseline_runs) - 1, 'other run')}")
     return ", ".join(part for part in parts if part)
+
+
+def model_change(change: ModelChange) -> str:
+    """Return the versions of a model in the baseline and in this run, and who uses it.
+
+    >>> model_change(ModelChange(requested="m", before=("m-1",), now=("m-2",), used_by=("judges",)))
+    'the model behind m changed: m-1 before, m-2 now (judges)'
+    """
+    users = listed(change.used_by)
+    named, suffix = (change.requested, f" ({users})") if change.requested else (users, "")
+    return (
+        f"the model behind {named} changed: "
+        f"{listed(change.before)} before, {listed(change.now)} now{suffix}"
+    )
 
 
 def drawn(comparison: Comparison) -> str:

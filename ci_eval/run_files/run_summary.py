@@ -43,6 +43,7 @@ def _noted(meta: RunMeta, columns: Columns, costs: Mapping[tuple[str, str, str],
             )
             for place, column in columns.groups.items()
         ),
+        models=columns.models,
     )
 
 

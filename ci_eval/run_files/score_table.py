@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey
 from ci_eval.records.results import CriterionFacts, RunMeta, Score, TrialResult
+from ci_eval.records.served_models import ServedModel, merged
 
 
 @dataclass(eq=False, slots=True)
@@ -165,11 +166,14 @@ class Columns:
     """By agent, evalset and criterion."""
     fingerprints: dict[tuple[str, str], str] = field(default_factory=dict)
     """Fingerprint of each case, by evalset and case."""
+    models: tuple[ServedModel, ...] = ()
+    """The model versions that answered."""
 
     def add(self, result: TrialResult) -> None:
         """Add the scores of one trial."""
         key = result.key
         self.fingerprints[key.evalset, key.case] = result.case_fingerprint
+        self.models = merged(self.models, result.served)
         for score in result.scores:
             column = self.groups.setdefault((key.agent, key.evalset, score.name), {})
             if key.case not in column:

@@ -34,6 +34,7 @@ from ci_eval.records.results import (
     Score,
     TrialResult,
 )
+from ci_eval.records.served_models import ServedModel
 from ci_eval.records.trials import Failure, TrialKey
 
 Put = Callable[[str, str], str]
@@ -56,7 +57,18 @@ def a_report(put: Put, shape: Shape = "regressed") -> Told:
     compared = shape in ("regressed", "passed")
     report = Report(
         meta=_meta(put, names),
-        totals=Totals(trials=6, cases=6, passed=1, failed=3, errors=1, skipped=1, duration_s=9),
+        totals=Totals(
+            trials=6,
+            cases=6,
+            passed=1,
+            failed=3,
+            errors=1,
+            skipped=1,
+            duration_s=9,
+            models=(
+                names.model.model_copy(update={"version": put("other version", "m") + "-002"}),
+            ),
+        ),
         groups=tuple(_groups(names)),
         comparison=_comparison(put, names) if compared else None,
         verdict=_verdict(put, names, shape),
@@ -80,6 +92,14 @@ class _Names:
         self.failing = put("failing case", "greets")
         self.erring = put("case with an error", "ships")
         self.skipped = put("skipped case", "pays")
+        self.baseline = put("baseline run", "run-1")
+        self.model = ServedModel(
+            role="agent",
+            agent=self.agents[0],
+            requested=put("requested model", "m"),
+            version=put("version of a model", "m-001"),
+            fingerprint=put("fingerprint of a model", "fp_1"),
+        )
 
 
 def _meta(put: Put, names: _Names) -> RunMeta:
@@ -221,7 +241,7 @@ def _comparison(put: Put, names: _Names) -> Comparison:
         return CaseChange(group=names.group, case=case, **(given | more))
 
     return Comparison(
-        baseline_runs=(put("baseline run", "run-1"), "run-0"),
+        baseline_runs=(names.baseline, "run-0"),
         baseline_created=put("time of the baseline", "2026-03-02T03:06:07+00:00"),
         baseline_commit=put("baseline commit", "fedcba9876543210"),
         baseline_branch=put("baseline branch", "trunk"),
@@ -299,11 +319,12 @@ def _verdict(put: Put, names: _Names, shape: Shape) -> Verdict:
 def _history(put: Put, names: _Names) -> tuple[Noted, ...]:
     return (
         Noted(
-            run_id=put("run of the history", "run-1"),
+            run_id=names.baseline,
             created=put("time in the history", "2026-03-02T03:06:07+00:00"),
             commit=put("commit of the history", "fedcba9876543210"),
             branch=put("branch of the history", "main"),
             groups=(NotedGroup(group=names.group, value=0.9),),
+            models=(names.model,),
         ),
     )
 

@@ -1,13 +1,14 @@
-"""A stand-in for the notes of a merge request on GitLab.
+"""A stand-in for the notes of a merge request, and the issues of a project, on GitLab.
 
 Parameters and fields are those of GitLab's published description of its API (the operations
 `…ApiV4ProjectsIdMergeRequestsNoteableIdNotes…`, https://docs.gitlab.com/api/openapi/), and of the
-pages https://docs.gitlab.com/api/notes/ and https://docs.gitlab.com/api/rest/.  A request with
-anything else is not answered, and an answer with anything else is not made.
+pages https://docs.gitlab.com/api/notes/, https://docs.gitlab.com/api/issues/,
+https://docs.gitlab.com/api/users/ and https://docs.gitlab.com/api/rest/.  A request with anything
+else is not answered, and an answer with anything else is not made.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -54,6 +55,35 @@ class ChangedNote(_Described):
     body: str = Field(min_length=1)
 
 
+class IssuesQuery(_Described):
+    """The parameters of a list of issues; the others of GitLab are not used."""
+
+    model_config = ConfigDict(strict=False)  # they are text
+    state: Literal["all", "opened", "closed"] = "all"
+    scope: Literal["created_by_me", "assigned_to_me", "all"] = "all"
+    author_id: int
+    order_by: Literal["created_at", "updated_at"] = "created_at"
+    sort: Literal["asc", "desc"] = "desc"
+    page: int = Field(1, ge=1)
+    per_page: int = Field(20, ge=1, le=100)
+
+
+class NewIssue(_Described):
+    """The body of a request that makes an issue."""
+
+    title: str = Field(min_length=1)
+    description: str = Field("", max_length=1_048_576)
+    labels: str = ""
+    assignee_ids: list[int] = []
+
+
+class ChangedIssue(_Described):
+    """The body of a request that changes one."""
+
+    description: str | None = None
+    state_event: Literal["close", "reopen"] | None = None
+
+
 class Author(_Described):
     """A user, as he is shown."""
 
@@ -88,6 +118,26 @@ class Note(_Described):
     commands_changes: dict[str, Any]
 
 
+class Issue(_Described):
+    """An issue, as it is shown."""
+
+    id: int
+    iid: int
+    project_id: int
+    title: str
+    description: str
+    state: Literal["opened", "closed"]
+    author: Author
+    assignees: list[Author]
+    labels: list[str]
+    created_at: str
+    updated_at: str
+    closed_at: str | None
+    web_url: str
+    confidential: bool
+    user_notes_count: int
+
+
 def refusal(status: int, message: Any) -> Reply:
     """Return an error as GitLab has it."""
     return as_json({"message": message}, status)
@@ -115,6 +165,11 @@ class FakeGitLab(Loopback):
         self.scope = "api"
         self.role: Literal["none", "guest", "reporter"] = "reporter"
         self.notes: list[Note] = []
+        self.issues: list[Issue] = []
+        self.said: list[tuple[int, str]] = []
+        """The notes of issues, with the number of the issue."""
+        self.users = {"mona": 2}
+        """The ids of users, by name."""
         self.done: list[str] = []
         """The quick actions that were taken out of notes, and done."""
 
@@ -160,6 +215,42 @@ class FakeGitLab(Loopback):
         return note
 
     @property
+    def schedule_env(self) -> dict[str, str]:
+        """What a job of a scheduled pipeline is told."""
+        return {
+            "GITLAB_CI": "true",
+            "CI_API_V4_URL": f"{self.url}/api/v4",
+            "CI_COMMIT_SHA": SHA,
+            "CI_PIPELINE_SOURCE": "schedule",
+            "CI_PIPELINE_URL": f"https://gitlab.example/{PATH}/-/pipelines/5",
+            "CI_PROJECT_ID": PROJECT,
+            "GITLAB_TOKEN": TOKEN,
+        }
+
+    def open_issue(self, new: NewIssue, by: int = ME) -> Issue:
+        """Let somebody open an issue."""
+        number = 1 + len(self.issues)
+        made = Issue(
+            id=900 + number,
+            iid=number,
+            project_id=int(PROJECT),
+            title=new.title,
+            description=new.description,
+            state="opened",
+            author=author(by),
+            assignees=[author(each) for each in new.assignee_ids],
+            labels=[each for each in new.labels.split(",") if each],
+            created_at=f"2026-01-01T00:00:{number:02}.000Z",
+            updated_at="2026-01-01T00:00:00.000Z",
+            closed_at=None,
+            web_url=f"https://gitlab.example/{PATH}/-/issues/{number}",
+            confidential=False,
+            user_notes_count=0,
+        )
+        self.issues.append(made)
+        return made
+
+    @property
     def bodies(self) -> list[str]:
         """What all notes say."""
         return [note.body for note in self.notes]
@@ -171,12 +262,24 @@ class FakeGitLab(Loopback):
         token = request.headers.get("private-token")
         if token != TOKEN:
             return refusal(401, "401 Unauthorized")
+        return self._users(request) or self._of_project(request)
+
+    def _users(self, request: Request) -> Reply | None:
         if request.path == "/api/v4/user":
             return as_json({**author(ME).model_dump(), "created_at": "2026-01-01T00:00:00.000Z"})
+        if request.path == "/api/v4/users":
+            (name,) = request.query["username"]
+            users = [author(self.users[name])] if name in self.users else []
+            return as_json([each.model_dump() for each in users])
+        return None
+
+    def _of_project(self, request: Request) -> Reply:
         projects = "|".join((PROJECT, PATH.replace("/", "%2F")))
         at = rf"/api/v4/projects/({projects})/merge_requests/{NUMBER}/notes(?:/(\d+))?"
         found = re.fullmatch(at, request.path)
-        if not found or self.role == "none":
+        at = rf"/api/v4/projects/({projects})/issues(?:/(\d+)(/notes)?)?"
+        issue = re.fullmatch(at, request.path)
+        if not (found or issue) or self.role == "none":
             return refusal(404, "404 Project Not Found")
         if self.role == "guest":
             return refusal(403, "403 Forbidden")
@@ -184,7 +287,43 @@ class FakeGitLab(Loopback):
             said = "The request requires higher privileges than provided by the access token."
             refused = {"error": "insufficient_scope", "error_description": said, "scope": "api"}
             return as_json(refused, 403)
+        if issue:
+            return self._issue(request, issue[2], notes=bool(issue[3]))
+        assert found
         return self._notes(request, found[2])
+
+    def _issue(self, request: Request, number: str | None, *, notes: bool) -> Reply:
+        if number is None and request.method == "GET":
+            return self._listed_issues(request)
+        if number is None:
+            assert request.method == "POST", request.method
+            made = self.open_issue(NewIssue.model_validate(request.body))
+            return as_json(made.model_dump(), 201)
+        found = next((each for each in self.issues if str(each.iid) == number), None)
+        if found is None:
+            return refusal(404, "404 Issue Not Found")
+        if notes:
+            assert request.method == "POST", request.method
+            self.said.append((found.iid, NewNote.model_validate(request.body).body))
+            return as_json({"id": len(self.said), "body": self.said[-1][1]}, 201)
+        assert request.method == "PUT", request.method
+        change = ChangedIssue.model_validate(request.body)
+        if change.description is not None:
+            found.description = change.description
+        if change.state_event:
+            found.state = "closed" if change.state_event == "close" else "opened"
+        return as_json(found.model_dump())
+
+    def _listed_issues(self, request: Request) -> Reply:
+        given = {name: value for name, (value,) in request.query.items()}
+        query = IssuesQuery.model_validate(given)
+        found = [
+            each
+            for each in self.issues
+            if query.state in ("all", each.state) and each.author.id == query.author_id
+        ]
+        found.sort(key=lambda each: each.iid, reverse=query.sort == "desc")
+        return self._paged(request, found, query.page, query.per_page)
 
     def _notes(self, request: Request, number: str | None) -> Reply:
         if request.method == "GET" and number is None:
@@ -220,19 +359,24 @@ class FakeGitLab(Loopback):
         found = sorted(self.notes, key=lambda each: each.id, reverse=query.sort == "desc")
         if query.activity_filter == "only_comments":
             found = [each for each in found if not each.system]
-        pages = max(1, -(-len(found) // query.per_page))
-        following = str(query.page + 1) if query.page < pages else ""
-        link = urlencode({"page": following, "per_page": query.per_page})
+        return self._paged(request, found, query.page, query.per_page)
+
+    def _paged(
+        self, request: Request, found: Sequence[_Described], page: int, per_page: int
+    ) -> Reply:
+        pages = max(1, -(-len(found) // per_page))
+        following = str(page + 1) if page < pages else ""
+        link = urlencode({"page": following, "per_page": per_page})
         headers = {
-            "x-page": str(query.page),
-            "x-per-page": str(query.per_page),
+            "x-page": str(page),
+            "x-per-page": str(per_page),
             "x-next-page": following,
             # A proxy in front of a server hides what it is called outside.
             "link": f'<http://internal.example{request.path}?{link}>; rel="next"' if link else "",
         }
-        start = (query.page - 1) * query.per_page
-        part = found[start : start + query.per_page]
-        return as_json([Note.model_dump(each) for each in part], headers=headers)
+        start = (page - 1) * per_page
+        part = found[start : start + per_page]
+        return as_json([each.model_dump() for each in part], headers=headers)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ MEASURED = (
     "unseen",
 )
 """Fields of an invocation that describe a single run, and are no expectation."""
+_MEASURED_OF_EVENTS = ("usage_metadata", "model_version", "system_fingerprint")
 MAX_PROBLEMS = 100
 """Maximum number of problems before reading stops."""
 
@@ -209,7 +210,7 @@ def _expectation(turn: Invocation) -> Invocation:
 def _without_usage(events: Iterable[InvocationEvent]) -> InvocationEvents | IntermediateData:
     """Return the events without token usage, and omit those that contain nothing else."""
     kept = tuple(
-        event.model_copy(update={"usage_metadata": None, "model_version": None})
+        event.model_copy(update=dict.fromkeys(_MEASURED_OF_EVENTS))
         for event in events
         if event.content
     )

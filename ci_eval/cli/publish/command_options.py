@@ -12,12 +12,13 @@ from ci_eval.cli import load
 from ci_eval.cli.options import Decorator, combined
 from ci_eval.forge.job_name import job_name
 from ci_eval.plugins.points import Reporter
-from ci_eval.pull_requests import run_posting, unevaluated_comment
+from ci_eval.pull_requests import issue_posting, run_posting, unevaluated_comment
 from ci_eval.pull_requests.comment_options import MODES, WHENS, Mode, Options
 from ci_eval.pull_requests.github_runner import append_outputs, not_evaluated, summarise
 from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.records.errors import CiEvalError
 from ci_eval.records.findings import Report
+from ci_eval.reporters.issue import Issue
 from ci_eval.reporters.markdown import Markdown
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.redact import Secrets
@@ -55,13 +56,15 @@ def wanted(given: Mapping[str, Any]) -> Options:
 
 
 def tell(
-    report: Report, given: Mapping[str, Any], context: RunContext, document: Reporter | None
+    report: Report, given: Mapping[str, Any], context: RunContext, documents: Mapping[str, Reporter]
 ) -> None:
     """Post a run as the options request, and set the step outputs.
 
-    `document` is the configured Markdown report, if any, whose settings apply to comments.
+    The settings of the configured `documents` apply to comments and issues.
     """
-    options = wanted(given)
+    if isinstance(issue := documents.get("issue"), Issue):
+        issue_posting.post(report, issue, context)
+    options, document = wanted(given), documents.get("markdown")
     if options.is_off:
         _set_outputs("off", "", context)
         return
@@ -77,17 +80,21 @@ def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool)
     the suite is unknown, and comments are left unchanged.
     """
     options, context, suite = wanted(given), load.context_of(Path(config)), ""
+    issue: Reporter | None = None
     with suppress(CiEvalError):
-        suite = load.load(config)[0].suite
+        loaded = load.load(config)[0]
+        suite, issue = loaded.suite, loaded.reports.get("issue")
     why = markdown(Secrets(context.env).text(why), _MAX_WHY)
     said = not_evaluated(why, suite=suite)
     summarise(said, context.env)
+    context = replace(context, job=job_name(context.env, given["section"]))
+    if isinstance(issue, Issue):
+        issue_posting.post_notice(suite, said, issue, context, wanted=is_news)
     if options.mode == "off" or not suite:
         status = "off" if options.mode == "off" else "none"
         _set_outputs(status, "", context)
         return
 
-    context = replace(context, job=job_name(context.env, given["section"]))
     _hand_over(unevaluated_comment.post(suite, said, options, context, wanted=is_news), context)
 
 

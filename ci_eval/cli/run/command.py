@@ -100,7 +100,7 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
         code, reports = EXIT_CODES[report.verdict.outcome], configured.reports
         with apart_from_json(as_json=as_json):
             github_runner.publish(report, folder, code, context.env, tuple(reports))
-            tell(report, options, context, reports.get("markdown"))
+            tell(report, options, context, reports)
 
     record = Path(options["record"]).absolute() if options["record"] else None
     outputs = Outputs(folder=folder, record=record, resume=options["resume"])

@@ -20,7 +20,7 @@ ADAPTER = Path(__file__).with_name("fake_adapter.py")
 class Fake(Framework):
     """An agent of a framework that a file beside this one stands for."""
 
-    type_name: ClassVar[str] = str(ADAPTER.with_suffix(""))
+    type_name: ClassVar[str] = str(ADAPTER.with_name("fake"))
 
     named: str = "agent:made"
 

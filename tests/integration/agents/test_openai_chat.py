@@ -378,6 +378,7 @@ def test_what_waiting_does_not_mend_is_asked_once(
 def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
     return {
         "model": "gpt-4.1-mini-2025-04-14",
+        "system_fingerprint": "fp_1",
         "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
     }
 
@@ -429,6 +430,7 @@ def test_pieces_of_a_stream_are_put_together(model: Model, agent: Any, place: Pl
         "cached_content_token_count": 5,
         "total_token_count": 29,
     }
+    assert invocation.events[0].system_fingerprint == "fp_1"
     assert invocation.cost_usd is None  # of the second answer nobody knows
     assert model.requests[0].body["stream_options"] == {"include_usage": True}
 

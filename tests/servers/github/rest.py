@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from servers.github import shown
 from servers.github.described import Operation, filled
-from servers.github.state import MAX_COMMENT, REPOSITORY, REPOSITORY_ID, State
+from servers.github.state import HUMAN, MAX_COMMENT, REPOSITORY, REPOSITORY_ID, Issue, State
 from servers.loopback import Reply, Request, as_json
 
 SIGNATURE = "sig-the-secret-of-an-address"
@@ -20,8 +20,11 @@ _PERMISSIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "checks/create": (("checks",), "write"),
     "checks/update": (("checks",), "write"),
     "checks": (("checks",), "read"),
+    "issues/create": (("issues",), "write"),
     "issues/create-comment": (_TALK, "write"),
     "issues/delete-comment": (_TALK, "write"),
+    "issues/list-for-repo": (("issues",), "read"),
+    "issues/update": (_TALK, "write"),
     "issues/update-comment": (_TALK, "write"),
     "issues": (_TALK, "read"),
     "pulls": (("pull-requests",), "read"),
@@ -44,6 +47,11 @@ def refusal(status: int, message: str, *, errors: Any = None, **headers: str) ->
 def invalid(resource: str, message: str, field: str = "data") -> Reply:
     """Return the response to invalid values."""
     error = {"resource": resource, "code": "unprocessable", "field": field, "message": message}
+    return refusal(422, "Validation Failed", errors=[error])
+
+
+def _unassigned(names: list[str]) -> Reply:
+    error = {"resource": "Issue", "code": "invalid", "field": "assignees", "value": names}
     return refusal(422, "Validation Failed", errors=[error])
 
 
@@ -123,16 +131,15 @@ class Rest:
         return shown.comment(found, self._at) if found else refusal(404, "Not Found")
 
     def _issues_create_comment(self, request: Request, issue_number: str) -> Any:
-        pull = self._state.pulls.get(int(issue_number))
-        if pull is None:
+        number = int(issue_number)
+        pull = self._state.pulls.get(number)
+        if pull is None and number not in self._state.issues:
             return refusal(404, "Not Found")
-        if pull.locked:
+        if pull and pull.locked:
             return refusal(403, "Unable to create comment because issue is locked.")
         if fault := body_fault(request.body["body"]):
             return invalid("IssueComment", fault)
-        made = self._state.add_comment(
-            request.body["body"], number=pull.number, author=self._state.me
-        )
+        made = self._state.add_comment(request.body["body"], number=number, author=self._state.me)
         return shown.comment(made, self._at)
 
     def _issues_update_comment(self, request: Request, comment_id: str) -> Any:
@@ -150,6 +157,58 @@ class Rest:
             return refusal(404, "Not Found")
         self._state.comments.remove(found)
         return Reply(status=204)
+
+    # --- Issues -------------------------------------------------------------------------------
+
+    def _issues_list_for_repo(self, request: Request) -> Any:
+        """Return issues and pull requests, as GitHub does."""
+        query, state = _first(request), self._state
+        every = [*state.issues.values(), *state.pulls.values()]
+        found = [
+            each
+            for each in every
+            if query.get("state", "open") in ("all", each.state)
+            and query.get("creator", self._creator(each)) == self._creator(each)
+        ]
+        found.sort(key=lambda each: each.number, reverse=query.get("direction", "desc") == "desc")
+        return self._page(request, found, self._shown_issue)
+
+    def _issues_create(self, request: Request) -> Any:
+        sent = request.body
+        if unknown := {*sent.get("assignees", ())} - self._state.collaborators:
+            return _unassigned(sorted(unknown))
+        if fault := body_fault(sent.get("body", "x")):
+            return invalid("Issue", fault, "body")
+        made = self._state.add_issue(
+            sent.get("body", ""),
+            author=self._state.me,
+            title=sent["title"],
+            labels=sent.get("labels", []),
+            assignees=sent.get("assignees", []),
+        )
+        return self._shown_issue(made)
+
+    def _issues_update(self, request: Request, issue_number: str) -> Any:
+        found = self._state.issues.get(int(issue_number))
+        if found is None:
+            return refusal(404, "Not Found")
+        sent = request.body
+        if fault := body_fault(sent.get("body", "x")):
+            return invalid("Issue", fault, "body")
+        found.body = sent.get("body", found.body)
+        found.state = sent.get("state", found.state)
+        found.reason = sent.get("state_reason", found.reason)
+        return self._shown_issue(found)
+
+    def _creator(self, each: Any) -> str:
+        return each.author.login if isinstance(each, Issue) else HUMAN.login
+
+    def _shown_issue(self, each: Any) -> dict[str, Any]:
+        return (
+            shown.issue(each, self._at)
+            if isinstance(each, Issue)
+            else shown.as_issue(each, self._at)
+        )
 
     # --- Pull requests and commits ------------------------------------------------------------
 

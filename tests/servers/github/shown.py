@@ -6,10 +6,12 @@ from typing import Any
 from servers.github.state import (
     FORK,
     FORK_ID,
+    HUMAN,
     REPOSITORY,
     REPOSITORY_ID,
     Author,
     Comment,
+    Issue,
     PullRequest,
     WorkflowRun,
 )
@@ -52,6 +54,37 @@ def comment(found: Comment, at: At) -> dict[str, Any]:
         "issue_url": at(f"issues/{found.number}"),
         "url": at(f"issues/comments/{found.id}"),
         "minimized": {"reason": found.minimized} if found.minimized else None,
+    }
+
+
+def issue(found: Issue, at: At) -> dict[str, Any]:
+    """Return an issue, as it is shown."""
+    return {
+        **_common(found.number, found.state, at),
+        "title": found.title,
+        "body": found.body,
+        "user": user(found.author),
+        "labels": [{"name": name} for name in found.labels],
+        "assignees": [{"login": name} for name in found.assignees],
+        "state_reason": found.reason,
+    }
+
+
+def as_issue(found: PullRequest, at: At) -> dict[str, Any]:
+    """Return a pull request, as it is shown among issues."""
+    return {
+        **_common(found.number, found.state, at),
+        "pull_request": {"url": at(f"pulls/{found.number}")},
+        "user": user(HUMAN),
+    }
+
+
+def _common(number: int, state: str, at: At) -> dict[str, Any]:
+    return {
+        "number": number,
+        "state": state,
+        "html_url": f"https://github.com/{REPOSITORY}/issues/{number}",
+        "url": at(f"issues/{number}"),
     }
 
 

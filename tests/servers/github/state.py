@@ -102,6 +102,21 @@ class PullRequest:
 
 
 @dataclass
+class Issue:
+    """An issue."""
+
+    number: int
+    title: str
+    body: str
+    author: Author
+    labels: list[str] = field(default_factory=list)
+    assignees: list[str] = field(default_factory=list)
+    state: str = "open"
+    reason: str | None = None
+    """Why it was closed."""
+
+
+@dataclass
 class WorkflowRun:
     """A run of a workflow."""
 
@@ -129,6 +144,9 @@ class State:
         self.pulls: dict[int, PullRequest] = {}
         self.comments: list[Comment] = []
         """The oldest first."""
+        self.issues: dict[int, Issue] = {}
+        self.collaborators = {"mona"}
+        """The people to whom an issue can be assigned."""
         self.artifacts: list[dict[str, Any]] = []
         """The newest first."""
         self.files: dict[str, bytes] = {}
@@ -163,6 +181,14 @@ class State:
     def add_fork(self, number: int = 1, head: str = sha(10), **more: Any) -> PullRequest:
         """Add a pull request from a fork."""
         return self.add_pull(number, head, **{"repository": FORK, **more})
+
+    def add_issue(self, body: str, *, author: Author = ACTIONS, **more: Any) -> Issue:
+        """Add an issue."""
+        number = 1 + max([*self.pulls, *self.issues], default=0)
+        made = self.issues[number] = Issue(
+            number, **{"title": "t", **more}, body=body, author=author
+        )
+        return made
 
     def add_comment(
         self, body: str, *, number: int = 1, author: Author | None = ACTIONS, **more: Any

@@ -1,6 +1,7 @@
 import asyncio
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -158,7 +159,7 @@ def test_another_model_or_setting_never_reuses_an_answer(tmp_path: Path, change)
             judging = found._judging
             reached = judging.default
             seat = found.panel(criterion).judges[0]
-            return reached, (await type(seat)(found, told, 1, seat.meter).ask(QUESTION, word)).value
+            return reached, (await replace(seat, judge=told).ask(QUESTION, word)).value
 
     assert asyncio.run(work(one))[1] == "yes"
     assert asyncio.run(work(two))[1] == "no"

@@ -16,7 +16,7 @@ from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
-from ci_eval.run.score import MAX_EVIDENCE_CHARS, MAX_EVIDENCE_ITEMS, score, shortened
+from ci_eval.run.score import MAX_EVIDENCE_CHARS, MAX_EVIDENCE_ITEMS, answering, score, shortened
 
 KEY = TrialKey(agent="bot", evalset="e", case="refunds")
 TRAJECTORY = ToolTrajectory(threshold=1.0)
@@ -233,3 +233,18 @@ def test_tool_calls_that_nobody_could_see_are_not_taken_for_none(criterion: Crit
     assert unseen.scores[0].reason == (
         "the agent does not report its tool calls, so they cannot be scored"
     )
+
+
+def test_the_versions_in_a_trace_are_those_that_answered_the_agent():
+    events = [
+        {"author": "desk", "modelVersion": "m-001"},
+        {"author": "user"},
+        {"author": "helper", "modelVersion": "m-002", "systemFingerprint": "fp"},
+        {"author": "desk", "modelVersion": "m-001"},
+    ]
+    turns = [{**turn("Hi", "Hello"), "intermediate_data": {"invocationEvents": events}}]
+    key = TrialKey(agent="bot", evalset="e", case="c")
+    trace = Trace.model_validate({"key": key, "invocations": turns})
+    found = answering(trace, "")
+    assert [(each.agent, each.label) for each in found] == [("bot", "m-001"), ("bot", "m-002 (fp)")]
+    assert answering(Trace(key=key), "m") == ()

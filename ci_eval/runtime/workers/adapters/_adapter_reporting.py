@@ -80,9 +80,13 @@ def event(  # noqa: PLR0913  # the parts of an event
     calls: Iterable[dict[str, Json]] = (),
     usage: dict[str, Json] | None = None,
     model: str | None = None,
+    fingerprint: str | None = None,
     finish: Any = None,
 ) -> dict[str, Json]:
-    """Return the event of a model's response; `finish` is the provider's finish reason."""
+    """Return the event of a model's response; `finish` is the provider's finish reason.
+
+    `fingerprint` is OpenAI's `system_fingerprint`.
+    """
     parts: list[dict[str, Json]] = [{"text": thought, "thought": True}] if thought else []
     parts += [{"text": text}] if text else []
     parts += [{"function_call": each} for each in calls]
@@ -91,6 +95,7 @@ def event(  # noqa: PLR0913  # the parts of an event
         "content": {"role": "model", "parts": parts} if parts else None,
         "usage_metadata": usage,
         "model_version": model,
+        "system_fingerprint": fingerprint,
         "finish_reason": None if finish is None else str(getattr(finish, "value", finish)),
     }
 

@@ -198,6 +198,7 @@ def _event(author: str, message: Any) -> dict[str, Any]:
             cached=(used.get("input_token_details") or {}).get("cache_read"),
         ),
         model=meta.get("model_name") or meta.get("model"),
+        fingerprint=meta.get("system_fingerprint"),
         finish=meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason"),
     )
 

@@ -1,0 +1,23 @@
+"""Versions of models, as providers report them beside an answer."""
+
+from ci_eval.records.served_models import ModelRole, ServedModel
+from ci_eval.text.sanitize import one_line
+
+MAX_NAME_CHARS = 100
+"""The longest name or version that is kept, in characters."""
+
+
+def served(
+    role: ModelRole,
+    requested: str | None,
+    version: str | None,
+    fingerprint: str | None = None,
+    *,
+    agent: str = "",
+) -> tuple[ServedModel, ...]:
+    """Return what a provider reported about an answer, cleaned; empty without a version."""
+    if not version:
+        return ()
+    names = (one_line(each or "", MAX_NAME_CHARS) for each in (requested, version, fingerprint))
+    known = dict(zip(("requested", "version", "fingerprint"), names, strict=True))
+    return (ServedModel(role=role, agent=agent, **known),)

@@ -1,0 +1,134 @@
+"""The issue about scheduled runs of a suite; never changes the verdict.
+
+An issue has a section for each job, like the comment on a pull request, and is written in the same
+way; so jobs of a matrix share one.  It is closed when all its sections have passed.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+
+from ci_eval.forge.github import connected
+from ci_eval.pull_requests import gitlab_issues, sticky_comment
+from ci_eval.pull_requests.comment_options import Options
+from ci_eval.pull_requests.comment_sections import Section, read
+from ci_eval.pull_requests.comment_thread import PostingError, posting_errors
+from ci_eval.pull_requests.github_issues import GitHubIssues
+from ci_eval.pull_requests.issue_thread import IssueThread, NewIssue
+from ci_eval.pull_requests.run_posting import (
+    PATIENCE_S,
+    Place,
+    ci_number,
+    run_link,
+    section,
+    warn,
+)
+from ci_eval.records.findings import Report
+from ci_eval.reporters.issue import Issue
+from ci_eval.runtime.context import RunContext, in_actions
+from ci_eval.text.templates import markdown, terminal
+
+_MAX_TITLE = 200
+_SOURCES = {"schedule": "schedule", "web": "workflow_dispatch"}
+"""GitLab's sources of pipelines, and the equivalent events of GitHub."""
+
+
+def post(report: Report, options: Issue, context: RunContext) -> None:
+    """Open, update or close the issue about the suite of `report`; report failures as warnings.
+
+    Does nothing for events that `options` does not name.
+    """
+
+    def written(place: Place) -> Section:
+        return section(report, place, options, note=_origin(context.env))
+
+    is_wanted = report.verdict.outcome != "passed"
+    _post(written, report.meta.suite, options, context, wanted=is_wanted)
+
+
+def post_notice(
+    suite: str, said: str, options: Issue, context: RunContext, *, wanted: bool
+) -> None:
+    """Write the notice that a run left no report into the issue; open one only if `wanted`."""
+
+    def written(place: Place) -> Section:
+        text = f"{said.strip()}\n\n{_origin(context.env)}"
+        return Section(suite, context.job, "incomplete", text, *place[1:])
+
+    _post(written, suite, options, context, wanted=wanted)
+
+
+def _post(
+    written: Callable[[Place], Section],
+    suite: str,
+    options: Issue,
+    context: RunContext,
+    *,
+    wanted: bool,
+) -> None:
+    if event_of(context.env) not in options.events:
+        return
+    new = NewIssue(
+        terminal(f"ci-eval: {suite} did not pass", _MAX_TITLE), options.labels, options.assignees
+    )
+
+    async def patiently() -> Iterable[str]:
+        async with asyncio.timeout(PATIENCE_S), _opened(new, context) as thread:
+            found = written(_place(thread, context.env))
+            options = Options(mode="update")
+            posted = await sticky_comment.post(thread, [found], options, wanted=wanted)
+            is_better = posted.url and found.outcome == "passed"
+            is_closed = is_better and await _closed(thread, suite, context.env)
+            status = "closed" if is_closed else posted.status
+            return filter(None, (posted.url and f"issue {status}: {posted.url}", posted.note))
+
+    try:
+        for line in asyncio.run(patiently()):
+            context.say(line)
+    except PostingError as exc:
+        warn(f"no issue: {exc}", exc.hint, context)
+    except TimeoutError:
+        message = f"it may or may not have been written: timed out after {PATIENCE_S:g} s"
+        warn(f"no issue: {message}", "", context)
+
+
+@asynccontextmanager
+async def _opened(new: NewIssue, context: RunContext) -> AsyncIterator[IssueThread]:
+    if context.env.get("GITLAB_CI") == "true":
+        async with gitlab_issues.opened(context, new) as thread:
+            yield thread
+        return
+    with posting_errors():
+        async with connected(context) as github:
+            yield GitHubIssues(github, new)
+
+
+def _place(thread: IssueThread, env: Mapping[str, str]) -> Place:
+    if env.get("GITLAB_CI") == "true":
+        numbers = ci_number(env, "CI_PIPELINE_ID"), ci_number(env, "CI_JOB_ID")
+        return Place(thread, env.get("CI_COMMIT_SHA", ""), *numbers)
+    numbers = ci_number(env, "GITHUB_RUN_ID"), ci_number(env, "GITHUB_RUN_ATTEMPT")
+    return Place(thread, env.get("GITHUB_SHA", ""), *numbers)
+
+
+async def _closed(thread: IssueThread, suite: str, env: Mapping[str, str]) -> bool:
+    """Close the issue if all its sections have passed; return True if it was closed."""
+    for issue in await thread.own():
+        sections = read(suite, issue.body)
+        if sections and all(each.outcome == "passed" for each in sections):
+            await thread.close(issue, f"{markdown(suite)} passed again. {_origin(env)}")
+            return True
+    return False
+
+
+def _origin(env: Mapping[str, str]) -> str:
+    """Return the event and the run of this job, as a Markdown sentence."""
+    link, event = run_link(env), event_of(env)
+    return f"From [a run on `{event}`]({link})." if link else f"From a run on `{event}`."
+
+
+def event_of(env: Mapping[str, str]) -> str:
+    """Return the event that started this job, as GitHub names it; empty if unknown."""
+    if env.get("GITLAB_CI") == "true":
+        return _SOURCES.get(env.get("CI_PIPELINE_SOURCE", ""), "")
+    return env.get("GITHUB_EVENT_NAME", "") if in_actions(env) else ""
