@@ -42,11 +42,14 @@ RUN apt-get update \
     && apt-get clean \
     && rm -rf /var/lib/apt/lists/*
 
-# Agents get a user of their own, to whom nothing belongs (ci_eval/runtime/isolation.py). The number is
-# one that no machine gives to a person, for the workspace has its owner's number in here too.
+# Agents get a user of their own, to whom nothing belongs, and agents of the merge base get another
+# (ci_eval/runtime/isolation.py). The numbers are some that no machine gives to a person, for the
+# workspace has its owner's number in here too.
 # CIs that run a shell in the image, and have no inputs, find the command on the path.
 RUN groupadd --gid 58734 ci-eval-agent \
     && useradd --uid 58734 --gid 58734 --create-home --shell /usr/sbin/nologin ci-eval-agent \
+    && groupadd --gid 58736 ci-eval-base-agent \
+    && useradd --uid 58736 --gid 58736 --create-home --shell /usr/sbin/nologin ci-eval-base-agent \
     && ln -s /opt/ci-eval/bin/ci-eval /usr/local/bin/ci-eval
 
 COPY --from=build /opt/ci-eval /opt/ci-eval

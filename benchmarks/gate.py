@@ -83,6 +83,8 @@ QUIET = Bound("blocked", most=0.02)
 ROUGHLY_QUIET = QUIET._replace(roughly=True)
 KEY_TIMES = 5
 """So many times more pull requests in the rows that the default settings are judged by."""
+COST = (Bound("trials", most=1.5),)
+"""With both arms, on average of an unchanged agent."""
 NEVER = Bound("blocked", most=0.0)
 ALWAYS = Bound("blocked", least=1.0)
 COVERS = Bound("interval", least=0.94, most=0.96)
@@ -119,6 +121,7 @@ def rows() -> Iterator[Row]:
         yield Row("scores with five marks", scene, _quiet(scene))
     yield from _flaking_rows()
     yield from _deterministic_rows()
+    yield from _arms_rows()
     for (repeats, runs), cases in product(((3, 5), (1, 1)), SIZES):
         scene = Scene(change=DROP_10, cases=cases, repeats=repeats, runs=runs)
         yield Row("what the intervals cover", scene, (COVERS,), times=KEY_TIMES)
@@ -179,6 +182,41 @@ def _deterministic_rows() -> Iterator[Row]:
         broken = replace(scene, change=BREAK)
         yield Row("deterministic", broken, found)
         yield Row("deterministic", replace(broken, reruns=True), (*found, BUDGET))
+
+
+def _arms_rows() -> Iterator[Row]:
+    """Yield the rows in which the merge base is run, too."""
+    for day in (0.0, 0.03, 0.05):
+        both = Scene(reruns=True, arms=True, day=day)
+        for cases in (30, MEDIUM):
+            first = replace(both, cases=cases, repeats=1, runs=1, criteria=1)
+            part = f"both arms, 1 repeat, 1 run, 1 criterion, days vary by {day:g}"
+            found = (Bound("blocked", least=0.70),) if cases == MEDIUM else ()
+            yield from _arm_rows(part, first, found, Bound("blocked", least=0.95))
+        part = f"both arms, 3 repeats, 5 runs, days vary by {day:g}"
+        found = (Bound("blocked", least=0.95),)
+        yield from _arm_rows(part, both, found, Bound("blocked", least=0.99))
+    for merged in (-0.1, 0.1):
+        scene = Scene(reruns=True, arms=True, day=0.03, merged=merged)
+        part = f"both arms, the newest commit of main changed the scores by {merged:+g}"
+        found = (Bound("blocked", least=0.85),)
+        yield from _arm_rows(part, scene, found, Bound("blocked", least=0.95), most=0.03)
+    stuck = Scene(reruns=True, arms=True, stuck=0.01)
+    yield Row("both arms, 1 case in 100 stuck", stuck, (Bound("blocked", most=0.03), *COST))
+    for cases in (5, 10, 20):
+        scene = Scene("deterministic", cases=cases, repeats=1, runs=1, reruns=True, arms=True)
+        yield Row("both arms, deterministic", scene, (NEVER,))
+        found = (Bound("blocked", least=0.99),)
+        yield Row("both arms, deterministic", replace(scene, change=BREAK), found)
+
+
+def _arm_rows(
+    part: str, scene: Scene, found: tuple[Bound, ...], named: Bound, *, most: float = 0.02
+) -> Iterator[Row]:
+    quiet = Bound("blocked", most=most, roughly=True)
+    yield Row(part, scene, (quiet, *COST), KEY_TIMES)
+    yield Row(part, replace(scene, change=DROP_10), found)
+    yield Row(part, replace(scene, change=BREAK), (named,))
 
 
 def _quiet(scene: Scene) -> tuple[Bound, ...]:

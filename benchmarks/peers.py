@@ -23,6 +23,8 @@ class Draws(NamedTuple):
     now: Values
     after: Observer
     """Draws more."""
+    before: Observer
+    """Draws runs of the agent before the change, on the same day."""
 
 
 def peers(draws: Draws) -> Iterator[str]:

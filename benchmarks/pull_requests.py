@@ -13,17 +13,26 @@ from typing import cast
 import numpy as np
 from numpy.random import Generator
 from peers import Draws, peers
-from populations import CHANGES, CRITERIA, POPULATIONS, THRESHOLD, Agents, Observer, Values
+from populations import (
+    CHANGES,
+    CRITERIA,
+    POPULATIONS,
+    THRESHOLD,
+    Agents,
+    Chances,
+    Observer,
+    Values,
+)
 
 from ci_eval.config.config_schema import GateOptions
-from ci_eval.gate.compare import examine
 from ci_eval.records.findings import Report
 from ci_eval.records.results import CriterionFacts, Run, RunMeta
+from ci_eval.run.arms import NOT_CONFIRMED, Confirmation
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Tally
 from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run.plan import Plan
-from ci_eval.run.rerun import affordable, wanted
+from ci_eval.run.rerun import Plans, Redraw, next_round
 from ci_eval.run_files.score_table import Cell, Column, Columns, Past
 
 _NAMES = tuple(f"c{number}" for number in range(CRITERIA))
@@ -59,6 +68,17 @@ class Scene:
     """What the trials of a case in one run have in common."""
     reruns: bool = False
     """Whether more is drawn where a verdict is in doubt (`gate.on_inconclusive: rerun`)."""
+    arms: bool = False
+    """Whether the merge base is run, too, where a verdict is in doubt (`gate.confirm: both`)."""
+    criteria: int = CRITERIA
+    """How many of the criteria count."""
+    day: float = 0.0
+    """Standard deviation of what a day adds to the chances of all cases in a run."""
+    stuck: float = 0.0
+    """Share of the cases that fail throughout the job, with any agent."""
+    merged: float = 0.0
+    """What the newest commit of the base branch added to the chances: only the newest of the stored
+    runs has seen it."""
 
     @property
     def planned(self) -> int:
@@ -67,7 +87,11 @@ class Scene:
 
     def rng(self, seed: int, number: int) -> Generator:
         """Return the random generator of a pull request, the same for each change and setting."""
-        drawn = (self.agent, self.cases, self.repeats, self.runs, self.correlation, self.within)
+        drawn: tuple[object, ...] = (
+            *(self.agent, self.cases, self.repeats, self.runs, self.correlation, self.within),
+        )
+        if self.arms:
+            drawn += (self.criteria, self.day, self.stuck, self.merged)
         return np.random.default_rng([seed, zlib.crc32(repr(drawn).encode()), number])
 
 
@@ -110,7 +134,7 @@ def _simulate_one(scene: Scene, rng: Generator) -> Counts:
     return Counts(
         prs=1,
         found=Counter([*_said(report), *peers(tried.draws)]),
-        trials=[tried.tally.trials / scene.planned],
+        trials=[(tried.tally.trials + tried.base.trials) / scene.planned],
         intervals=len(covering),
         covering=sum(covering),
     )
@@ -121,15 +145,61 @@ def draw(scene: Scene, rng: Generator) -> Draws:
     population = POPULATIONS[scene.agent]
     chances = population.chances(rng, scene.cases, scene.correlation)
     agents = CHANGES[scene.change](chances)
-    before, after = (
-        Observer(chances, population.levels, scene.correlation, within=scene.within)
-        for chances in agents
-    )
-    past = [before.observe(rng, scene.repeats) for _ in range(scene.runs)]
-    return Draws(agents, past, after.observe(rng, scene.repeats), after)
+
+    def observer(chances: Chances, shift: float, stuck: Chances | None = None) -> Observer:
+        # What always passes, or never does, does so on any day.
+        varies = (chances > 0) & (chances < 1)
+        moved = np.where(varies, np.clip(chances + shift, 0, 1), chances)
+        shown = moved if stuck is None else moved * (1 - stuck)
+        return Observer(shown, population.levels, scene.correlation, within=scene.within)
+
+    days = rng.normal(0, scene.day, scene.runs + 1) if scene.day else np.zeros(scene.runs + 1)
+    earlier = [0.0, *[scene.merged] * (scene.runs - 1)] if scene.runs > 1 else [scene.merged]
+    past = [
+        observer(agents.before, day - gained).observe(rng, scene.repeats)
+        for day, gained in zip(days, earlier, strict=False)
+    ]
+    stuck = (rng.random(scene.cases) < scene.stuck).astype(np.float64) if scene.stuck else None
+    before, after = (observer(each, days[-1], stuck) for each in agents)
+    return Draws(agents, past, after.observe(rng, scene.repeats), after, before)
 
 
 # --- The gate ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Arm:
+    """One version of the agent, as far as it was tried."""
+
+    observer: Observer
+    tally: Tally
+    scene: Scene
+    rng: Generator
+
+    def draw(self, redraw: Redraw) -> None:
+        """Try it again."""
+        for _ in redraw.rounds if redraw.pairs else ():
+            self._draw_round()
+        for (_, _, case), numbers in redraw.confirming.items():
+            self._confirm(case, len(numbers))
+
+    def _draw_round(self) -> None:
+        values = self.observer.observe(self.rng, self.scene.repeats)
+        for column, observed in zip(self._columns(), _by_case(values), strict=False):
+            for case, unit in enumerate(observed):
+                column.setdefault(str(case), Cell()).units += (tuple(unit),)
+        self.tally.trials += self.scene.planned
+
+    def _confirm(self, case: str, count: int) -> None:
+        values = self.observer.observe(self.rng, count)[:, :, int(case)]
+        for column, observed in zip(self._columns(), values.T.tolist(), strict=False):
+            column.setdefault(case, Cell()).confirming += tuple(observed)
+        self.tally.trials += count
+
+    def _columns(self) -> list[Column]:
+        groups = self.tally.columns.groups
+        names = _NAMES[: self.scene.criteria]
+        return [groups.setdefault(("a", "e", name), {}) for name in names]
 
 
 class _PullRequest:
@@ -137,63 +207,59 @@ class _PullRequest:
 
     def __init__(self, scene: Scene, rng: Generator) -> None:
         self.draws = draw(scene, rng)
-        self._scene, self._rng = scene, rng
+        self._scene = scene
         self._gate = GateOptions(
-            mode="regression", on_inconclusive="rerun" if scene.reruns else "warn"
+            mode="regression",
+            on_inconclusive="rerun" if scene.reruns else "warn",
+            rerun_budget=10 if scene.arms else 3,
         )
-        self._before = Baseline([Past(_META, columns_of(values)) for values in self.draws.past])
-        self.tally = Tally(columns=columns_of(self.draws.now), trials=scene.planned)
+        before = [Past(_META, columns_of(values, scene)) for values in self.draws.past]
+        self._before = Baseline(before)
+        tally = Tally(columns=columns_of(self.draws.now, scene), trials=scene.planned)
+        self._change = _Arm(self.draws.after, tally, scene, rng)
+        fingerprints = tally.columns.fingerprints
+        self._base = _Arm(
+            self.draws.before, Tally(columns=Columns(fingerprints=fingerprints)), scene, rng
+        )
+        self.tally, self.base = tally, self._base.tally
 
     def report(self) -> Report:
         """Compare and decide."""
+        run = Run(_META, lambda: iter(()))
+        confirmation = (
+            Confirmation(Collected(run, self.base)) if self._scene.arms else NOT_CONFIRMED
+        )
         return compare_and_decide(
-            Collected(Run(_META, lambda: iter(())), self.tally), self._gate, self._before
+            Collected(run, self.tally), self._gate, self._before, confirmation
         )
 
     def rerun(self) -> None:
         """Draw again what the gate wants and can afford, until it wants no more."""
         plan = _plan(self._scene, self._gate)
-        while True:
-            examined = examine(_META, self.tally.columns, self._before.runs, self._gate)
-            redraw = affordable(wanted(examined, self._gate), plan, self.tally.trials)
-            if not redraw:
-                return
-            if redraw.pairs:
-                self._draw_round()
-            for (_, _, case), count in redraw.confirming.items():
-                self._confirm(case, count)
-
-    def _draw_round(self) -> None:
-        values = self.draws.after.observe(self._rng, self._scene.repeats)
-        for column, observed in zip(self._columns(), _by_case(values), strict=True):
-            for cell, unit in zip(column.values(), observed, strict=True):
-                cell.units += (tuple(unit),)
-        self.tally.trials += self._scene.planned
-
-    def _confirm(self, case: str, count: int) -> None:
-        values = self.draws.after.observe(self._rng, count)[:, :, int(case)]
-        for column, observed in zip(self._columns(), values.T.tolist(), strict=True):
-            column[case].confirming += tuple(observed)
-        self.tally.trials += count
-
-    def _columns(self) -> list[Column]:
-        return [self.tally.columns.groups["a", "e", name] for name in _NAMES]
+        plans = Plans(plan, plan if self._scene.arms else None)
+        base = (_META, self.base) if self._scene.arms else None
+        while redraws := next_round(plans, _META, self._before.runs, self.tally, base):
+            self._change.draw(redraws.change)
+            self._base.draw(redraws.base)
 
 
 def _plan(scene: Scene, gate: GateOptions) -> Plan:
     """Return a substitute for a plan, from which the budget is computed."""
-    config = SimpleNamespace(gate=gate, agents={"a": SimpleNamespace(converses=True)})
-    evalsets = {"e": SimpleNamespace(count=scene.cases)}
     plan = SimpleNamespace(
-        config=config, evalsets=evalsets, repeats=scene.repeats, count=scene.planned
+        config=SimpleNamespace(gate=gate, agents={"a": SimpleNamespace(converses=True)}),
+        pairs={("a", "e"): {}},
+        repeats=scene.repeats,
+        count=scene.planned,
+        cases_of=lambda _: scene.cases,
+        holds=lambda _: True,
     )
     return cast("Plan", plan)
 
 
-def columns_of(values: Values) -> Columns:
+def columns_of(values: Values, scene: Scene) -> Columns:
     """Return the measurements in the gate's form, without a record for each trial."""
     columns = Columns()
-    for name, cases in zip(_NAMES, _by_case(values), strict=True):
+    for name, cases in zip(_NAMES[: scene.criteria], _by_case(values), strict=False):
         columns.groups["a", "e", name] = {
             str(case): _cell(observed) for case, observed in enumerate(cases)
         }
@@ -235,6 +301,6 @@ def _covering(report: Report, agents: Agents) -> Iterator[bool]:
     """Say of each interval whether it holds the true effect."""
     deltas = report.comparison.deltas if report.comparison else ()
     effects = (agents.after - agents.before).mean(axis=1).tolist()
-    for delta, effect in zip(deltas, effects, strict=True):
+    for delta, effect in zip(deltas, effects, strict=False):
         if delta.interval:
             yield delta.interval[0] <= effect <= delta.interval[1]

@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from itertools import count, islice
-from typing import Annotated
+from typing import Annotated, ClassVar, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
@@ -69,6 +69,19 @@ class _Startable(Record):
 class ServedAgent(NetworkAgent, _Startable):
     """An agent on a server that can be started for the run, and is then stopped at its end."""
 
+    base: str | None = Field(default=None, min_length=1)
+    """The address of a running server with the code of the base branch, such as production. In
+    doubt, both servers are tested in the same job. Only without `start`: a server that is started
+    for the run is also started from the code of the merge base."""
+
+    type_name: ClassVar[str]
+
+    def of_base(self) -> Self | None:
+        """Return the agent on the server that is started from the merge base, or at `base`."""
+        if self.launched is not None:
+            return self
+        return self.model_copy(update={self.type_name: self.base}) if self.base else None
+
     def missing(self, env: Mapping[str, str]) -> str:
         """Return the declared variables that are not set, as text."""
         return unset(self.env, env)
@@ -77,6 +90,10 @@ class ServedAgent(NetworkAgent, _Startable):
         """Yield the errors in the `address` under `field`, the headers and the server's options."""
         if address is not None:
             yield from wrong_address(field, address.replace(PORT, "1"), context.env)
+        if self.base is not None:
+            yield from wrong_address("base", self.base, context.env)
+            if self.launched is not None:
+                yield "base", "is for a server that is already running, not together with `start`"
         yield from self.wrong_headers(context.env)
         yield from self.wrong_start(address, context)
 

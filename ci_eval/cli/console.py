@@ -134,6 +134,14 @@ class Progress(collect.Progress):
                 self._print(_line(result))
             elif self._lines == MAX_LINES + 1:
                 self._print("… see the reports for the others")
+        self._show()
+
+    def advanced(self) -> None:
+        """Count a trial of the base arm."""
+        self._done += 1
+        self._show()
+
+    def _show(self) -> None:
         if self._bar:
             self._bar.advance(self._bar.task_ids[0])
         elif self._count > STEPS and self._done * STEPS % self._count < STEPS:

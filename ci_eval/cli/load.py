@@ -19,6 +19,7 @@ from ci_eval.records.errors import ConfigError, NothingSelectedError, Problem, U
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta
 from ci_eval.run import pipeline
+from ci_eval.run.arms import Confirmation, base_folder
 from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.collect import Collected, collected_from
 from ci_eval.run.plan import Plan, plan
@@ -101,6 +102,14 @@ def stored_run(given: str) -> Collected:
     return collected_from(read_run(path, shown=str(path)))
 
 
+def stored_confirmation(given: str) -> Confirmation:
+    """Return what the merge base showed in the job of a stored run."""
+    folder = Path(given) if Path(given).is_dir() else Path(given).parent
+    path = base_folder(folder) / RUN_FILE
+    base = collected_from(read_run(path, shown=str(path))) if path.exists() else None
+    return Confirmation(base)
+
+
 def require_baseline(config: Config) -> BaselineStore:
     """Return the baseline store of a configuration.
 
@@ -148,7 +157,9 @@ def baseline_for(config: Config, context: RunContext, meta: RunMeta) -> Baseline
     return replace(found, runs=others)
 
 
-def judge_again(collected: Collected, config: str) -> tuple[Report, Config, RunContext]:
+def judge_again(
+    collected: Collected, confirmation: Confirmation, config: str
+) -> tuple[Report, Config, RunContext]:
     """Reevaluate a stored run with the baseline and gate of a configuration."""
     loaded, context = load(config)
     meta = collected.run.meta
@@ -157,5 +168,5 @@ def judge_again(collected: Collected, config: str) -> tuple[Report, Config, RunC
     again = collected.run._replace(meta=meta.model_copy(update={"gate": gate}))
     found = collected._replace(run=again)
     baseline = baseline_for(loaded, context, meta)
-    report = pipeline.compare_and_decide(found, loaded.gate, baseline)
+    report = pipeline.compare_and_decide(found, loaded.gate, baseline, confirmation)
     return context.secrets.cleaned(report), loaded, context

@@ -30,6 +30,7 @@ def plan(config: str, *, as_json: bool, **options: Any) -> int:
             {
                 "suite": planned.config.suite,
                 "trials": planned.count,
+                "most_trials": planned.most,
                 "pairs": [
                     {
                         "agent": agent,
@@ -49,7 +50,8 @@ def plan(config: str, *, as_json: bool, **options: Any) -> int:
         times = counted(planned.repeats, "time")
         line = f"{agent} on {evalset}: {cases}, {times}: {', '.join(criteria)}"
         click.echo(terminal(line, _MAX_LINE))
-    click.echo(counted(planned.count, "trial"))
+    most = f"; in doubt, at most {planned.most:,}" if planned.most > planned.count else ""
+    click.echo(counted(planned.count, "trial") + most)
     for each in asked:
         click.echo(terminal(console.describe_estimate(each), _MAX_LINE))
     return ExitCode.PASSED

@@ -27,7 +27,8 @@ def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
     refuse_links_out(out)
     collected = load.stored_run(run)
     if config or Path(CONFIG_FILE).exists():
-        found, loaded, context = load.judge_again(collected, config or CONFIG_FILE)
+        again = collected, load.stored_confirmation(run), config or CONFIG_FILE
+        found, loaded, context = load.judge_again(*again)
         reports = loaded.reports
     else:
         found, reports = compare_and_decide(collected, GateOptions(), None), {}

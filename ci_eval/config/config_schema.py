@@ -129,6 +129,10 @@ class Unjudged(Record):
         return "/".join(part for part in parts if part != "*")
 
 
+_MAX_LOOKS = 3
+"""How often more repeats of the change alone are looked at: more of them find little more."""
+
+
 class GateOptions(Record):
     """What blocks a merge."""
 
@@ -160,11 +164,16 @@ class GateOptions(Record):
     on_missing: Literal["threshold", "pass", "warn", "fail"] = "threshold"
     """If the configured baseline does not exist yet, or nothing in it is comparable: judge by
     thresholds, pass, warn, or fail."""
-    on_inconclusive: Literal["pass", "warn", "fail", "rerun"] = "warn"
+    on_inconclusive: Literal["pass", "warn", "fail", "rerun"] = "rerun"
     """If a result is inconclusive, because it may be noise. `rerun` runs more repeats of the
     inconclusive parts, and warns if they stay inconclusive."""
-    rerun_budget: float = Field(default=3.0, ge=1, le=100)
-    """The maximum number of trials with `rerun`, as a multiple of the planned trials."""
+    confirm: Literal["both", "candidate", "off"] = "both"
+    """How to settle a doubt with `rerun`. `both`: run the agents of the merge base, too, in the
+    same job, and compare with them; where that is impossible, the report says why, and more repeats
+    of the change alone are run. `candidate`: only those. `off`: neither."""
+    rerun_budget: float = Field(default=10.0, ge=1, le=100)
+    """The maximum number of trials with `rerun`, of the change and of the merge base together, as
+    a multiple of the planned trials."""
     on_vanished: Choice = "fail"
     """If this run lacks a case or criterion of the baseline."""
     on_loosened: Literal["warn", "fail"] = "warn"
@@ -177,7 +186,7 @@ class GateOptions(Record):
     @property
     def looks(self) -> int:
         """The maximum number of looks at the data: 1 without `rerun`."""
-        return int(self.rerun_budget) if self.on_inconclusive == "rerun" else 1
+        return min(int(self.rerun_budget), _MAX_LOOKS) if self.on_inconclusive == "rerun" else 1
 
 
 class EvalSetSpec(Record):

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ci_eval.config import presets
+from ci_eval.config.config_document import DocumentReader
 from ci_eval.config.criterion_names import Dialect, resolve
-from ci_eval.config.document_reader import DocumentReader
 from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.errors import Problem, UnknownPluginError, UsageError

@@ -45,7 +45,7 @@ def _declared(agent: Agent, context: RunContext) -> set[str]:
     """Return the names of our variables that the `env:` of `agent` passes on."""
     declared = getattr(agent, "env", {})
     taken = {name: value for name, value in declared.items() if value is None}
-    more = agent_environment(context.env, taken).keys() - agent_environment(context.env, {}).keys()
+    more = agent_environment(context, taken).keys() - agent_environment(context, {}).keys()
     return set(more)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ci_eval.config.document_reader import DocumentReader
+from ci_eval.config.config_document import DocumentReader
 from ci_eval.llm.judge_settings import JudgeOptions, Judging, Simulation
 from ci_eval.llm.prompts import SUFFIX, Prompts
 from ci_eval.plugins import points

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ci_eval.config.config_document import DocumentReader
 from ci_eval.config.config_schema import REPORTS, ConfigFile, EvalSetSpec, RunOptions
 from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
-from ci_eval.config.document_reader import DocumentReader
 from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge_section import read_judging, read_simulation
 from ci_eval.config.validated_config import Config

@@ -1,5 +1,7 @@
 """Criteria that score traces, one or a few related ones per module.
 
+Names begin with the system that the criteria come from: `adk_`, `agentflow_`, or `ci_`.
+
 What several of them share is private: text measures, schemas and readers of judges' answers.
 
 Imports `llm` and below, and no other plugin package.

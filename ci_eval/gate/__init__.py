@@ -1,4 +1,4 @@
-"""The gate: pairs runs with the baseline, tests for breaks and drops, checks floors, decides.
+"""The gate: compares runs with the baseline, tests for breaks and drops, checks floors, decides.
 
 It also reports what keeps the verdict from being trusted: a weakened gate, missing credentials.
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.forge.lineage import Lineage
 from ci_eval.gate import hard_break
+from ci_eval.gate.both_arms import ArmDrops, arm_breaks, looks_taken
 from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
 from ci_eval.gate.mean_drop import Drifts, Finding
@@ -49,6 +50,10 @@ class Examined(NamedTuple):
     together: Finding | None
     breaks: Mapping[GroupKey, Breaks]
     rounds: int
+    arms: Mapping[GroupKey, Group] = {}
+    """The groups that the merge base can be run for, compared with it."""
+    looks: int = 0
+    """For how many looks the merge base was run."""
 
     @property
     def blocking(self) -> list[Group]:
@@ -57,14 +62,26 @@ class Examined(NamedTuple):
 
 
 def examine(
-    meta: RunMeta, columns: Columns, baseline: Sequence[Past], gate: GateOptions
+    meta: RunMeta,
+    columns: Columns,
+    baseline: Sequence[Past],
+    gate: GateOptions,
+    base: Past | None = None,
 ) -> Examined:
-    """Pair a run with its baseline and test the differences."""
+    """Pair a run with its baseline and test the differences.
+
+    `base` is what the agents of the merge base showed so far in the same job; `None` if they cannot
+    be run.  For these agents, the runs of the `baseline` only raise doubts.
+    """
     pooled = pool(meta, columns, baseline)
     excuses = excused(meta, gate, columns)
     groups = groups_of(meta, columns, pooled, gate.max_drop, excuses)
     cells = (cell for column in columns.groups.values() for cell in column.values())
     rounds = max([0, *(len(cell.units) - 1 for cell in cells)])
+    confirming = _in_both_arms(meta, columns, base, gate, excuses) if base else {}
+    is_stored = base is not baseline[0]
+    nearest, earlier = (pool(meta, columns, past).columns for past in (baseline[:1], baseline[1:]))
+    looks = looks_taken([*confirming.values()])
     found: dict[GroupKey, Finding] = {}
     broken: dict[GroupKey, Breaks] = {}
     together = None
@@ -72,35 +89,59 @@ def examine(
         tested = [each for each in groups if each.tested and each.facts.tier == tier]
         # A fixed order, so that ties between p-values do not depend on the order of results.
         tested.sort(key=lambda each: (each.key.agent, each.key.evalset, each.key.criterion))
-        share = hard_break.SHARE * gate.false_block
-        drifts = Drifts(tested, gate, rounds, gate.false_block - share)
-        findings, mean = drifts.found()
-        found |= dict(zip((each.key for each in tested), findings, strict=True))
-        # If the suite is too small to detect any drift, this guard gets the whole error budget.
-        broken |= {
-            each.group.key: each
-            for each in breaks(tested, gate, share if drifts.visible else gate.false_block)
-        }
-        if tier == "block":
-            together = mean
-    return Examined(groups, pooled.changed, excuses, found, together, broken, rounds)
+        told = [each for each in tested if each.key.agent in meta.recordings]
+        alone = [each for each in tested if each not in told and each.key not in confirming]
+        beside = [each for each in tested if each.key in confirming]
+        for part in filter(None, (told, alone, beside)):
+            rate = gate.false_block * (len(part) / len(tested))
+            share = hard_break.SHARE * rate
+            # Where nothing can be drawn again, the first look is the last one.
+            by = gate.model_copy(update={"on_inconclusive": "warn"}) if part is told else gate
+            arms = [confirming[each.key] for each in part] if part is beside else []
+            drifts = (
+                ArmDrops(part, gate, looks, rate - share, arms, nearest, earlier, is_stored)
+                if part is beside
+                else Drifts(part, by, rounds, rate - share)
+            )
+            findings, mean = drifts.found()
+            found |= dict(zip((each.key for each in part), findings, strict=True))
+            # If the suite is too small to detect any drift, this guard gets the whole budget.
+            share = share if drifts.visible else rate
+            counted = arm_breaks(part, arms, share) if part is beside else breaks(part, by, share)
+            broken |= {each.group.key: each for each in counted}
+            together = mean if tier == "block" and mean else together
+    return Examined(
+        groups, pooled.changed, excuses, found, together, broken, rounds, confirming, looks
+    )
 
 
-def compare(
+def _in_both_arms(
+    meta: RunMeta, columns: Columns, base: Past, gate: GateOptions, excuses: Excuses
+) -> dict[GroupKey, Group]:
+    """Return the groups of the agents that `base` has, compared with it alone."""
+    pooled = pool(meta, columns, [base])
+    groups = groups_of(meta, columns, pooled, gate.max_drop, excuses)
+    known = {*base.meta.agents}.difference(meta.recordings)
+    return {each.key: each for each in groups if each.key.agent in known}
+
+
+def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
     meta: RunMeta,
     columns: Columns,
     baseline: Sequence[Past],
     gate: GateOptions,
     lineage: Lineage | None = None,
+    base: Past | None = None,
 ) -> Comparison:
     """Compare the run `meta` and its values `columns` with the baseline runs, nearest first.
 
-    `lineage` is the history in which the baseline was searched.
+    `lineage` is the history in which the baseline was searched; `base` is what the agents of the
+    merge base showed in the same job.
     """
-    examined = examine(meta, columns, baseline, gate)
+    examined = examine(meta, columns, baseline, gate, base)
     missing = columns.incomplete(meta.criteria, examined.excuses)
     barely = (
-        examine(meta, columns.filled(meta.criteria), baseline, gate)
+        examine(meta, columns.filled(meta.criteria), baseline, gate, base)
         if 0 < missing <= gate.max_errors
         else None
     )
@@ -184,10 +225,12 @@ def _together(found: Finding | None, criteria: int) -> Together | None:
     )
 
 
-def _delta(group: Group, examined: Examined) -> Delta:
+def _delta(tested: Group, examined: Examined) -> Delta:
+    found = examined.drifts.get(tested.key)
+    outcome, reason = _outcome(tested, examined)
+    arm = examined.arms.get(tested.key)
+    group = arm if arm and arm.pairs else tested
     pairs = group.pairs.values()
-    found = examined.drifts.get(group.key)
-    outcome, reason = _outcome(group, examined)
     return Delta(
         group=group.key,
         cases=len(pairs),
@@ -199,8 +242,9 @@ def _delta(group: Group, examined: Examined) -> Delta:
         level=found.level if found else None,
         outcome=outcome,
         reason=reason,
-        steady=group.steady,
+        steady=tested.steady,
         tier=group.facts.tier,
+        confirmed=group is arm,
     )
 
 
@@ -225,30 +269,42 @@ def _outcome(group: Group, examined: Examined) -> tuple[Outcome, str]:
         excused_all = "all cases are accepted or quarantined"
         nothing = "the baseline has nothing comparable"
         return "not_compared", excused_all if group.left_out else nothing
-    for outcome, reason in _outcomes(group, examined):
-        return outcome, reason
-    return "unchanged", ""
-
-
-def _outcomes(group: Group, examined: Examined) -> Iterator[tuple[Outcome, str]]:
     found, broken = examined.drifts.get(group.key), examined.breaks.get(group.key)
-    if found and broken:
-        if broken.proven and group.steady:
-            yield "regressed", "these cases always scored the same before"
-        if found.worse:
-            yield "regressed", "the drop is larger than noise"
-        if broken.proven:
-            yield "regressed", "always passed before, always fails now; not explained by chance"
-        if found.in_doubt:
-            yield "inconclusive", "the drop may be noise"
-        if broken.suspects and group.steady:
-            yield "inconclusive", "always scored the same before, worse now; this may be noise"
-        if broken.suspects:
-            yield "inconclusive", "always passed before, always fails now; this may be noise"
-        if found.better:
-            yield "improved", ""
-    if (found is None or group.facts.max_growth is not None) and _gained(group):
-        yield "improved", ""
+    if found and broken and group.key in examined.arms:
+        for outcome, reason in _with_base(found, broken):
+            return outcome, reason
+    elif found and broken:
+        for outcome, reason in _without_base(found, broken, group):
+            return outcome, reason
+    is_counted = found is None or group.facts.max_growth is not None
+    improved = (found and found.better) or (is_counted and _gained(group))
+    return ("improved" if improved else "unchanged"), ""
+
+
+def _with_base(found: Finding, broken: Breaks) -> Iterator[tuple[Outcome, str]]:
+    if found.worse:
+        yield "regressed", "in the same job, the merge base does not drop"
+    if broken.proven:
+        yield "regressed", "always fails now; in the same job, it passes with the merge base"
+    if found.in_doubt:
+        yield "inconclusive", "the drop may be noise"
+    if broken.suspected:
+        yield "inconclusive", "always passed before, always fails now; this may be noise"
+
+
+def _without_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tuple[Outcome, str]]:
+    if broken.proven and group.steady:
+        yield "regressed", "these cases always scored the same before"
+    if found.worse:
+        yield "regressed", "the drop is larger than noise"
+    if broken.proven:
+        yield "regressed", "always passed before, always fails now; not explained by chance"
+    if found.in_doubt:
+        yield "inconclusive", "the drop may be noise"
+    if broken.suspected and group.steady:
+        yield "inconclusive", "always scored the same before, worse now; this may be noise"
+    if broken.suspected:
+        yield "inconclusive", "always passed before, always fails now; this may be noise"
 
 
 def _gained(group: Group) -> bool:
@@ -283,6 +339,9 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
         values, confirming = pair.now.observations, pair.now.confirming
         excuse = group.left_out.get(case)
         is_tested = broken and case in suspects and kind == "newly_failing"
+        arm = examined.arms.get(group.key)
+        base = arm.before.get(case) if arm else None
+        seen = (*base.observations, *base.confirming) if base else ()
         yield CaseChange.model_validate(
             {
                 "group": group.key,
@@ -291,13 +350,15 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
                 "value": pair.now.value,
                 "baseline": pair.base,
                 "certain": case in proven,
-                "suspected": case in suspects and case not in proven,
+                "suspected": broken is not None and case in broken.suspected,
                 "failed": group.failures(values),
                 "trials": len(values),
                 "trials_before": pair.before.measured,
                 "confirmed": (
                     (group.failures(confirming), len(confirming)) if confirming else None
                 ),
+                "base": (group.failures(seen), len(seen)) if seen else None,
+                "in_base": bool(broken and case in broken.in_base),
                 "p_value": broken.p_value if broken and is_tested else None,
                 "excused": excuse.kind if excuse else "",
             }

@@ -217,6 +217,7 @@ class _Gate:
                 severity = self._severity(delta.outcome, delta.tier)
                 yield reason(delta.outcome, severity, message, delta.group)
         yield from self._together(comparison)
+        yield from _of_merge_base(comparison)
         gone = comparison.vanished
         if gone:
             names = listed([_gone(each) for each in gone])
@@ -294,6 +295,17 @@ class _Gate:
             if name in used - applied and name not in totals.unmeasured:
                 message = f"{name} measured nothing, but a mean of {floor:g} is required"
                 yield reason("unmeasured_criteria", "incomplete", message)
+
+
+def _of_merge_base(comparison: Comparison) -> Iterator[Reason]:
+    """Yield what fails with the merge base, too, and why it was not run."""
+    if in_base := [repr(each.case) for each in comparison.changes if each.in_base]:
+        names = listed(list(dict.fromkeys(in_base)))
+        message = f"not because of this change, as it fails with the merge base, too: {names}"
+        yield reason("fails_in_base", "info", message)
+    if comparison.unconfirmed:
+        message = f"the merge base was not run to compare with: {comparison.unconfirmed}"
+        yield reason("unconfirmed", "info", message)
 
 
 def _unjudged(found: Named) -> str:

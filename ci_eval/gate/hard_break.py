@@ -13,7 +13,7 @@ count as fewer trials.
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import itemgetter
 
@@ -25,6 +25,8 @@ SHARE = 0.1
 """This guard's share of `false_block`, if drift can be detected, too."""
 MAX_CONFIRMING = 50
 """Maximum number of trials drawn to confirm one suspicion."""
+USUAL = 0.3
+"""Cases that seem to be broken are as usual if chance breaks so many with a higher probability."""
 _FIRST = 2
 """Size of the first batch of confirming trials: most chance failures pass once in it, and cost no
 more of the budget."""
@@ -51,6 +53,30 @@ class Breaks:
     """The suspects that are not noise."""
     wanted: int
     """How many more trials of each suspect to draw next; 0 if none would help."""
+    in_base: frozenset[str] = frozenset()
+    """Cases that broke since the stored runs, but with the merge base as well."""
+    draws: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The trials of the change and of the merge base to draw next, by case."""
+
+    @property
+    def suspected(self) -> frozenset[str]:
+        """The suspects that may well be broken, although that is not proven.
+
+        None where other cases flip, too, chance explains the suspects, and no trial is to be drawn.
+        """
+        is_open = self.wanted or self.draws or not self._is_flaky
+        if is_open or self.p_value <= USUAL:
+            return frozenset(self.suspects) - self.proven
+        return frozenset()
+
+    @cached_property
+    def _is_flaky(self) -> bool:
+        """Whether another case both passes and fails, over all runs."""
+        return any(
+            len({*map(self.group.passed, (*pair.before.observations, *pair.now.observations))}) > 1
+            for case, pair in self.group.all_pairs.items()
+            if case not in self.suspects
+        )
 
 
 def breaks(groups: Sequence[Group], gate: GateOptions, rate: float) -> list[Breaks]:
@@ -93,7 +119,7 @@ class _Count:
             case: pair
             for case, pair in self.group.pairs.items()
             if all(map(self.group.passed, pair.before.observations))
-            and _always(pair, lambda value: not self.group.passed(value))
+            and always(pair, lambda value: not self.group.passed(value))
         }
 
     @cached_property
@@ -104,7 +130,7 @@ class _Count:
         return {
             case: pair
             for case, pair in self.group.pairs.items()
-            if len(pair.before.units) > 1 and _always(pair, partial(_worse, self.group, pair))
+            if len(pair.before.units) > 1 and always(pair, partial(worse, self.group, pair))
         }
 
     @property
@@ -231,13 +257,13 @@ def _looks(confirming: int) -> int:
     return 1 if confirming <= _FIRST else 2
 
 
-def _always(pair: Pair, bad: Callable[[float], bool]) -> bool:
+def always(pair: Pair, bad: Callable[[float], bool]) -> bool:
     """Return True if every measurement of this run is `bad` and none is missing."""
     values = [*pair.now.observations, *pair.now.confirming]
     return bool(values) and not pair.now.errors and all(map(bad, values))
 
 
-def _worse(group: Group, pair: Pair, value: float) -> bool:
+def worse(group: Group, pair: Pair, value: float) -> bool:
     """Return True if a value fails newly, or is lower than before by a relevant amount."""
     drop = group.sign * (pair.base - value)
     flipped = group.passed(pair.base) and not group.passed(value)

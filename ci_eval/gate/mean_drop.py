@@ -81,22 +81,30 @@ class Drifts:
         """Return the finding for each group, and for their combined mean."""
         if not self.groups:
             return [], None
-        size = self.size
-        wanted = math.ceil(_PRECISION * size / self.rate)
-        draws = min(max(wanted, _FEWEST_DRAWS), _MOST_DRAWS)
-        doubted = [True] * size
+        doubted = [True] * self.size
         tests: list[Permuted] = []
         for look in range(self.rounds + 1):
-            tests = self._look(look, draws)
+            tests = self._look(look, self.draws)
             if look < self.rounds:
-                limit = self.doubt(look, size)
                 # A hypothesis that was not in doubt at an earlier look was dropped then.
-                doubted = [
-                    yes and test.lower <= limit and -test.observed >= least
-                    for yes, test, least in zip(doubted, tests, self._least(), strict=True)
-                ]
+                now = self._doubtful(look, tests)
+                doubted = [yes and doubtful for yes, doubtful in zip(doubted, now, strict=True)]
         findings = list(self._findings(tests, doubted))
         return findings[: len(self.groups)], findings[-1] if self.together else None
+
+    @property
+    def draws(self) -> int:
+        """How many exchanges are drawn, where there are too many to enumerate."""
+        wanted = math.ceil(_PRECISION * self.size / self.rate)
+        return min(max(wanted, _FEWEST_DRAWS), _MOST_DRAWS)
+
+    def _doubtful(self, look: int, tests: Sequence[Permuted]) -> list[bool]:
+        """Return, for each hypothesis, whether its `tests` leave it in doubt."""
+        limit = self.doubt(look, self.size)
+        return [
+            test.lower <= limit and -test.observed >= least and test.observed < 0
+            for test, least in zip(tests, self._least(), strict=True)
+        ]
 
     def doubt(self, look: int, size: int) -> float:
         """Return the p-value up to which one of `size` hypotheses is in doubt at a look."""
@@ -128,9 +136,10 @@ class Drifts:
         worth = effective_size([each.samples(0) for each in self.groups], self.together, self.rate)
         worse = holm(p_values, self.rate, self._level, worth)
         better = holm([test.upper for test in tests], self.rate)
-        limit = self.doubt(self.rounds, len(tests))
-        rows = zip(tests, p_values, worse, better, self._least(), self._can_gain(), strict=True)
-        for test, p_value, down, up, least, can_gain in rows:
+        last = self._doubtful(self.rounds, tests)
+        in_doubt = [yes and doubtful for yes, doubtful in zip(doubted, last, strict=True)]
+        rows = zip(tests, in_doubt, worse, better, self._least(), self._can_gain(), strict=True)
+        for test, doubtful, down, up, least, can_gain in rows:
             drop = -test.observed
             counts = drop >= least and drop > 0
             yield Finding(
@@ -138,7 +147,7 @@ class Drifts:
                 level=down.level,
                 worse=down.rejected and counts,
                 better=can_gain and up.rejected and -drop >= least,
-                in_doubt=counts and not down.rejected and p_value <= limit,
+                in_doubt=doubtful and not (down.rejected and counts),
                 effect=test.observed,
             )
 

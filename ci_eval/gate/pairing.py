@@ -137,8 +137,10 @@ class Group:
     """Exempted cases: quarantined or accepted."""
     beside: Column = field(default_factory=dict)
     """Cases of the baseline that are not compared."""
-    kept: dict[int, Mapping[Place, Sample]] = field(default_factory=dict, repr=False)
-    """Cache of the samples by look."""
+    kept: dict[tuple[int, int | None], Mapping[Place, Sample]] = field(
+        default_factory=dict, repr=False
+    )
+    """Cache of the samples by their arguments."""
 
     @property
     def sign(self) -> float:
@@ -237,25 +239,30 @@ class Group:
         """Return the number of `values` that do not pass."""
         return sum(not self.passed(each) for each in values)
 
-    def samples(self, look: int) -> Mapping[Place, Sample]:
-        """Return the samples to permute, with the rounds up to `look`, as shares of the scale."""
-        if look not in self.kept:
+    def samples(self, look: int, before: int | None = None) -> Mapping[Place, Sample]:
+        """Return the samples to permute, with the rounds up to `look`, as shares of the scale.
+
+        `before` limits the rounds of what is compared with; by default there is no limit.
+        """
+        if (look, before) not in self.kept:
             best = best_of(self.facts)
-            self.kept[look] = {
-                (self.key.agent, self.key.evalset, case): self._sample(pair, look, best)
+            self.kept[look, before] = {
+                (self.key.agent, self.key.evalset, case): self._sample(pair, look, best, before)
                 for case, pair in self.pairs.items()
             }
-        return self.kept[look]
+        return self.kept[look, before]
 
-    def _sample(self, pair: Pair, look: int, best: float | None) -> Sample:
-        rounds, runs = pair.rounds(look), pair.runs_before
+    def _sample(
+        self, pair: Pair, look: int, best: float | None, before: int | None = None
+    ) -> Sample:
+        rounds, runs = pair.rounds(look), pair.runs_before[:before]
         # Runs of equal size are exchanged as a whole, others value by value.
         if not pair.now.errors and len({len(each) for each in (*rounds, *runs)}) == 1:
             new, old = [*map(mean, rounds)], [*map(mean, runs)]
         else:
             missing = [best] * pair.now.errors if best is not None else []
             new = [*(value for each in rounds for value in each), *missing]
-            old = [*pair.before.observations]
+            old = [value for each in runs for value in each]
         shares = self.sign / (self.scale or 1.0)
         margin = 1 + self.sign * -(self.facts.max_growth or 0.0)
         return Sample(

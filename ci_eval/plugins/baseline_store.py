@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -17,6 +18,9 @@ from ci_eval.runtime.context import RunContext
 
 class BaselineStore(Plugin):
     """Storage for the runs to compare with."""
+
+    stores: ClassVar[bool] = True
+    """Whether runs are stored at all."""
 
     window: int = Field(default=5, ge=1, le=100)
     """Number of baseline runs to pool; together they show how much a case varies."""

@@ -1,7 +1,7 @@
 """All extension points.
 
-A plugin is a frozen pydantic model whose fields are YAML keys.  It holds no resources: processes
-and clients are started from it.  To add one, put a decorated class into its package below.
+A plugin is a frozen pydantic model whose fields are YAML keys.  It holds no resources.  To add one,
+put a decorated class into its package below.
 
 ========== ======================= ==========================================
 point      package                 verb
@@ -99,7 +99,7 @@ class Agent(Plugin):
     takes_state: ClassVar[bool] = True
     """Whether a conversation can start from the `session_input.state` of its case."""
     model_option: ClassVar[str] = ""
-    """The option that names its model; empty if only its traces do."""
+    """The option with its model; empty if only traces name it."""
 
     @abstractmethod
     def start(self, context: RunContext) -> AbstractAsyncContextManager[RunningAgent]:
@@ -110,11 +110,12 @@ class Agent(Plugin):
         del context
         yield from ()
 
-    def missing(self, env: Mapping[str, str]) -> str:
-        """Return the required variables, such as a key, that `env` lacks.
+    def of_base(self) -> Self | None:
+        """Return the agent of the base arm, from its options there; `None` if there is no other."""
+        return self if self.converses else None
 
-        Empty if nothing is missing. The agent may work without.
-        """
+    def missing(self, env: Mapping[str, str]) -> str:
+        """Return the variables, such as a key, that `env` lacks; the agent may work without."""
         del env
         return ""
 
@@ -392,13 +393,7 @@ baseline = PluginRegistry[BaselineStore]("baseline store", "ci_eval.baselines", 
 reporter = PluginRegistry[Reporter]("reporter", "ci_eval.reporters", "reporter")
 
 POINTS: tuple[PluginRegistry[Any], ...] = (
-    agent,
-    evalset,
-    recording,
-    criterion,
-    judge,
-    simulator,
-    baseline,
-    reporter,
+    *(agent, evalset, recording, criterion),
+    *(judge, simulator, baseline, reporter),
 )
 """Every registry, in the order of `ci-eval list`."""

@@ -45,6 +45,8 @@ class Delta(Stored):
     """Whether several baseline runs observed the same cases and always scored them the same."""
     tier: Tier = "block"
     """Effect of a regression."""
+    confirmed: bool = False
+    """Whether the comparison is with the merge base, run in the same job, not with stored runs."""
 
 
 class Together(Stored):
@@ -79,6 +81,10 @@ class CaseChange(Stored):
     """Trials in the baseline."""
     confirmed: tuple[Count, Count] | None = None
     """Of the confirming trials: the number that failed, and the total."""
+    base: tuple[Count, Count] | None = None
+    """Of the trials with the merge base in the same job: the number that failed, and the total."""
+    in_base: bool = False
+    """Whether it fails with the merge base, too, so that this change is not the cause."""
     p_value: Derived | None = None
     """P-value of "as reliable as before", from the confirming trials if there are any."""
     excused: Literal["", "accepted", "quarantined"] = ""
@@ -131,6 +137,10 @@ class Comparison(Stored):
     """The branch that was searched for it."""
     comparable: bool = True
     """Whether any criterion that may block is comparable with the baseline."""
+    base_trials: Count = 0
+    """Trials of the agents of the merge base in the same job."""
+    unconfirmed: str = ""
+    """Why the agents of the merge base were not run although there was doubt."""
     shallow: bool = False
     """Whether the clone was too shallow to search the commits."""
     rounds: Count = 0
@@ -245,6 +255,8 @@ ReasonKind = Literal[
     "not_comparable",
     "expired_exemption",
     "no_baseline",
+    "fails_in_base",
+    "unconfirmed",
     "unmeasured_cases",
     "unjudged_cases",
     "unmeasured_criteria",

@@ -180,6 +180,8 @@ class RunMeta(Stored):
     overrides: Mapping[str, str] = {}
     """Names of plugins that replaced another of the same name, with their modules."""
     warnings: tuple[str, ...] = ()
+    recordings: tuple[str, ...] = ()
+    """The agents that only tell what was recorded, so that no trial can be repeated."""
     lacking: Mapping[str, str] = {}
     """Missing environment variables such as credentials, by agent."""
 

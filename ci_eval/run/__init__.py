@@ -1,6 +1,7 @@
 """The pipeline: plans, executes trials with all participants, scores, collects, writes the report.
 
-Here are also the choices that belong to one run: its baseline, its metadata, its further rounds.
+Before, it checks what criteria and cases require.  Here are also the choices of one run: its
+baseline, its metadata, its further rounds, its arms.
 
 Imports `gate`, `config` and below.
 """

@@ -33,6 +33,9 @@ class Progress:
     def landed(self, result: TrialResult) -> None:
         """Handle a result."""
 
+    def advanced(self) -> None:
+        """Handle a trial of the base arm."""
+
     def rerun(self, trials: int) -> None:
         """Handle trials added because the verdict is inconclusive."""
 

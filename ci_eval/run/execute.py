@@ -3,10 +3,12 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import repeat, zip_longest
+from typing import NamedTuple, TypeVar
 
 from ci_eval.config.config_schema import RunOptions
 from ci_eval.plugins.points import Agent, RunningAgent, Session
@@ -19,6 +21,7 @@ from ci_eval.run_files.resume import Begun
 from ci_eval.runtime.context import RunContext
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 ToTry = tuple[int, Trial, Trace | Begun | None]
 """A trial with its number, and all or a part of what an earlier run observed of it."""
 Landed = Callable[[int, Trial, Trace], Awaitable[None]]
@@ -46,14 +49,18 @@ _NOT_THE_AGENTS: frozenset[FailureKind] = frozenset({"waiting", "simulator"})
 """Failures that do not show whether an agent could go on from where it was."""
 
 
-async def execute(
-    trials: Iterator[ToTry],
-    agents: Mapping[str, Agent],
-    conduct: Conduct,
-    context: RunContext,
-    landed: Landed,
-) -> None:
-    """Run every trial, and pass on each trace as it arrives.
+class Part(NamedTuple):
+    """The trials of one arm in a round, and what they need."""
+
+    trials: Iterator[ToTry]
+    agents: Mapping[str, Agent]
+    conduct: Conduct
+    context: RunContext
+    landed: Landed
+
+
+async def execute(parts: Sequence[Part], *, concurrency: int) -> None:
+    """Run every trial, those of several arms in turn, and pass on each trace as it arrives.
 
     A trial that could not be observed becomes a trace with an error; nothing that an agent
     does ends the others.
@@ -63,22 +70,37 @@ async def execute(
 
     """
 
-    async def work(running: Mapping[str, RunningAgent]) -> None:
-        for number, trial, earlier in trials:
+    async def work(trials: Iterator[tuple[Part, Mapping[str, RunningAgent], ToTry]]) -> None:
+        for part, running, (number, trial, earlier) in trials:
             if isinstance(earlier, Trace):
                 trace = earlier
             else:
-                trace = await execute_trial(running[trial.key.agent], trial, conduct, earlier)
-            await landed(number, trial, trace)
+                agent = running[trial.key.agent]
+                trace = await execute_trial(agent, trial, part.conduct, earlier)
+            await part.landed(number, trial, trace)
 
     async with AsyncExitStack() as stack:
-        running = {
-            name: await stack.enter_async_context(agent.start(context))
-            for name, agent in agents.items()
-        }
+        started = [
+            {
+                name: await stack.enter_async_context(agent.start(part.context))
+                for name, agent in part.agents.items()
+            }
+            for part in parts
+        ]
+        trials = _in_turn(
+            zip(repeat(part), repeat(running), part.trials)
+            for part, running in zip(parts, started, strict=True)
+        )
         async with asyncio.TaskGroup() as group:
-            for _ in range(conduct.options.concurrency):
-                group.create_task(work(running))
+            for _ in range(concurrency):
+                group.create_task(work(trials))
+
+
+def _in_turn(each: Iterable[Iterator[T]]) -> Iterator[T]:
+    """Yield one item of each iterator in turn, until all are exhausted."""
+    missing = object()
+    for row in zip_longest(*each, fillvalue=missing):
+        yield from (item for item in row if item is not missing)  # type: ignore[misc]  # no `T` is
 
 
 async def execute_trial(

@@ -21,6 +21,11 @@ class Participants(NamedTuple):
     """The criteria that had to be started, by the names that the configuration gives them."""
     users: Users
 
+    def apart(self) -> "Participants":
+        """Return the same scorers, and users whose usage is counted on its own."""
+        users = self.users
+        return self._replace(users=users.apart() if isinstance(users, Simulating) else users)
+
     def spent(self, key: TrialKey) -> JudgeUsage | None:
         """Return the usage of the simulated user of a finished trial."""
         return self.users.spent(key) if isinstance(self.users, Simulating) else None

@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from ci_eval.config import handed_secrets
 from ci_eval.config.config_schema import GateOptions
@@ -15,16 +14,14 @@ from ci_eval.gate.weakened_gate import loosened
 from ci_eval.records.errors import NothingSelectedError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import JudgeUsage, RunMeta
-from ci_eval.records.trials import Trial
 from ci_eval.run import participants
+from ci_eval.run.arms import NOT_CONFIRMED, Arm, Arms, Confirmation, Round, clear_base, play
 from ci_eval.run.baseline_choice import Baseline, load_baseline
-from ci_eval.run.collect import Collected, Collector, Outputs, Tally
-from ci_eval.run.execute import Conduct, execute
+from ci_eval.run.collect import Collected, Collector, Outputs
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import MAX_WORST, clear, worst_results, write_report
-from ci_eval.run.rerun import next_round
 from ci_eval.run.run_metadata import describe
-from ci_eval.run.score import scoring
+from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text import templates
@@ -44,21 +41,24 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
     if plan.config.mock:
         raise NothingSelectedError("nothing was run, because of `mock_mode` in the eval config")
     clear(outputs.folder)
+    clear_base(outputs.folder, resume=outputs.resume)
     baseline = load_baseline(plan.config, context)
     participants.check(plan, context)
     meta = describe(plan, context)
     _log_plan(plan, meta)
-    past = baseline.runs if baseline else ()
-    weakened = tuple(rewritten(plan.config, meta, context, compared=bool(past)))
-    rerun = partial(next_round, plan, meta, past, outputs.progress)
+    is_compared = bool(baseline and baseline.runs)
+    weakened = tuple(rewritten(plan.config, meta, context, compared=is_compared))
     files = handed_secrets.files(plan.config, context)
     with (
         agent_workspace(context, files) as room,
         Collector(plan, meta, outputs, context.secrets) as collector,
+        Arms(Arm(plan, room, collector), meta, outputs, baseline) as arms,
     ):
-        asyncio.run(_execute_and_score(plan, room, collector, rerun))
+        asyncio.run(_execute_and_score(arms))
     collected = collector.collected()
-    report = compare_and_decide(collected, plan.config.gate, baseline, weakened=weakened)
+    report = compare_and_decide(
+        collected, plan.config.gate, baseline, arms.confirmation(), weakened=weakened
+    )
     report = context.secrets.cleaned(report)  # a stored baseline may be older than a secret
     write_report(report, collected.run, outputs.folder, plan.config.reports, context.secrets)
     outputs.publish(report)
@@ -75,48 +75,52 @@ def _log_plan(plan: Plan, meta: RunMeta) -> None:
         _log.info("%s, scored by %s", shown, ", ".join(criteria))
 
 
-async def _execute_and_score(
-    plan: Plan,
-    context: RunContext,
-    collector: Collector,
-    rerun: Callable[[Tally], Iterator[Trial] | None],
-) -> None:
-    """Execute all trials, then those of each rerun, and score each trace when it lands."""
+async def _execute_and_score(arms: Arms) -> None:
+    """Execute all trials, then those of further rounds, and score each trace when it lands."""
     # Reports need heavy imports, which happen while agents are waited for.
     loading = asyncio.create_task(asyncio.to_thread(templates.prepare))
+    plan, context, _ = arms.change
     try:
         async with participants.started(plan, context) as others:
-            agents = {name: plan.config.agents[name] for name, _ in plan.pairs}
-            conduct = Conduct(plan.config.run, others.users, collector.begun)
-            trials: Iterator[Trial] | None = plan.trials()
-            while trials is not None:
-                async with scoring(plan, others, collector) as landed:
-                    await execute(collector.numbered(trials), agents, conduct, context, landed)
-                trials = rerun(collector.tally)
+            trials: Round = [(arms.change, plan.trials())]
+            while trials:
+                await play(trials, others, concurrency=plan.config.run.concurrency)
+                trials = arms.next_round()
     finally:
         await loading
 
 
-def compare_and_decide(
+def compare_and_decide(  # noqa: PLR0913  # everything that the report depends on
     collected: Collected,
     gate: GateOptions,
     baseline: Baseline | None,
+    confirmation: Confirmation = NOT_CONFIRMED,
     *,
     weakened: Sequence[str] = (),
     worst: int = MAX_WORST,
 ) -> Report:
     """Compare a run with its baseline, decide, and return the report.
 
-    `weakened` says how the change weakens the gate; the report shows at most `worst` results.
+    `confirmation` has what the merge base showed in the same job.  `weakened` says how the change
+    weakens the gate; the report shows at most `worst` results.
     """
     run, tally = collected
     warnings = (*run.meta.warnings, *tally.warnings())
     meta = run.meta.model_copy(update={"warnings": warnings})
     comparison = None
-    if baseline and baseline.runs and gate.mode != "threshold":
-        comparison = compare(meta, tally.columns, baseline.runs, gate, baseline.lineage)
+    base, unconfirmed = confirmation
+    beside = Past(base.run.meta, base.tally.columns) if base else None
+    past = (baseline.runs if baseline else ()) or ([beside] if beside else [])
+    if baseline and past and gate.mode != "threshold":
+        comparison = compare(meta, tally.columns, past, gate, baseline.lineage, beside)
         weakened = (*comparison.loosened, *weakened)
-        comparison = comparison.model_copy(update={"loosened": weakened})
+        comparison = comparison.model_copy(
+            update={
+                "loosened": weakened,
+                "unconfirmed": unconfirmed,
+                "base_trials": base.tally.trials if base else 0,
+            }
+        )
     elif baseline and baseline.runs:
         weakened = (*loosened(meta, baseline.runs[0].meta), *weakened)
     groups = tuple(

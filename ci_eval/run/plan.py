@@ -58,6 +58,14 @@ class Plan:
             return sum(1 for _ in self.trials())
         return sum(self.evalsets[evalset].count for _, evalset in self.pairs) * self.repeats
 
+    @property
+    def most(self) -> int:
+        """The most trials that a run takes, of both arms, if it is in doubt."""
+        gate = self.config.gate
+        redraws = gate.on_inconclusive == "rerun" and gate.confirm != "off"
+        is_compared = self.config.baseline is not None and gate.mode != "threshold"
+        return int(self.count * gate.rerun_budget) if redraws and is_compared else self.count
+
     def trials(self) -> Iterator[Trial]:
         """Yield every trial, the repeats of a case one after the other."""
         for agent, evalset in self.pairs:
@@ -95,6 +103,16 @@ class Plan:
     def simulation(self) -> Simulation | None:
         """The settings of simulated users; `None` if no case needs one."""
         return self.config.simulation if any(map(self.scenarios, self.pairs)) else None
+
+    def cases_of(self, pair: tuple[str, str]) -> int:
+        """Return how many cases an agent is tried on in an evalset."""
+        if self.places is None:
+            return self.evalsets[pair[1]].count
+        return sum(place[:2] == pair for place in self.places)
+
+    def holds(self, place: tuple[str, str, str]) -> bool:
+        """Return True if there are trials of an agent on a case of an evalset."""
+        return place[:2] in self.pairs and (self.places is None or place in self.places)
 
     def scenarios(self, pair: tuple[str, str]) -> int:
         """Return how many of its cases an agent needs a simulated user for on an evalset."""

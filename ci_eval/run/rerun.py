@@ -1,38 +1,43 @@
-"""Reruns for an inconclusive verdict.
+"""Further rounds for a verdict that is in doubt.
 
 Of an agent on an evalset in doubt all cases are drawn again, those that passed as those that
 failed: repeats of failures alone would let them pass by chance.  A single case that is suspected
 to be broken is confirmed by trials of its own, which count for that and for no mean.
+
+Where the agents of the merge base can be run, too, both are drawn; else the change alone.
 """
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from ci_eval.config.config_schema import GateOptions
+from ci_eval.gate.both_arms import LOOKS
 from ci_eval.gate.compare import Examined, examine
+from ci_eval.gate.hard_break import Breaks
 from ci_eval.records.results import RunMeta
 from ci_eval.records.trials import Trial
-from ci_eval.run.collect import Progress, Tally
+from ci_eval.run.collect import Tally
 from ci_eval.run.plan import Plan
 from ci_eval.run_files.score_table import Past
 
-_log = logging.getLogger(__name__)
 Place = tuple[str, str, str]
 """Agent, evalset and case."""
+_MOST_ROUNDS = 10
+"""More rounds than any run has; the numbers of confirming trials come after theirs."""
 
 
 @dataclass(frozen=True)
 class Redraw:
     """Trials to rerun; may be empty."""
 
-    round: int = 0
-    """Round number."""
+    rounds: range = range(0)
+    """The numbers of the rounds."""
     pairs: frozenset[tuple[str, str]] = frozenset()
     """The agents and evalsets of which every case is drawn again."""
-    confirming: Mapping[Place, int] = field(default_factory=dict)
-    """The cases that are suspected, with how many trials each takes."""
+    confirming: Mapping[Place, range] = field(default_factory=dict)
+    """The cases that are suspected, with the numbers of the trials that each takes."""
 
     def __bool__(self) -> bool:
         return bool(self.pairs or self.confirming)
@@ -41,81 +46,159 @@ class Redraw:
         """Yield the trials."""
         for trial in plan.trials():
             key = trial.key
-            if (key.agent, key.evalset) in self.pairs:
-                again = key.model_copy(update={"repeat": key.repeat + self.round * plan.repeats})
-                yield trial._replace(key=again, round=self.round)
+            for number in self.rounds if (key.agent, key.evalset) in self.pairs else ():
+                again = key.model_copy(update={"repeat": key.repeat + number * plan.repeats})
+                yield trial._replace(key=again, round=number)
             if key.repeat == 0:
-                first = plan.repeats * plan.config.gate.looks
-                for number in range(self.confirming.get(key.place, 0)):
-                    again = key.model_copy(update={"repeat": first + number})
+                for number in self.confirming.get(key.place, ()):
+                    repeat = plan.repeats * _MOST_ROUNDS + number
+                    again = key.model_copy(update={"repeat": repeat})
                     yield trial._replace(key=again, confirms=True)
 
     def count(self, plan: Plan) -> int:
         """Return how many trials they are."""
-        drawn = sum(plan.evalsets[evalset].count for _, evalset in self.pairs) * plan.repeats
-        return drawn + sum(self.confirming.values())
+        drawn = sum(plan.cases_of(pair) for pair in self.pairs) * plan.repeats * len(self.rounds)
+        return drawn + sum(map(len, self.confirming.values()))
+
+    def within(self, plan: Plan) -> "Redraw":
+        """Return the part that `plan` has, without agents that only tell what was recorded."""
+        pairs = frozenset(
+            pair for pair in self.pairs if pair in plan.pairs and _converses(plan, pair[0])
+        )
+        confirming = {
+            place: numbers
+            for place, numbers in self.confirming.items()
+            if plan.holds(place) and _converses(plan, place[0])
+        }
+        return replace(self, pairs=pairs, confirming=confirming)
+
+    def without_suspects(self, pairs: frozenset[tuple[str, str]]) -> "Redraw":
+        """Return the part without the confirming trials of `pairs`."""
+        kept = {place: each for place, each in self.confirming.items() if place[:2] not in pairs}
+        return replace(self, confirming=kept)
+
+
+def _converses(plan: Plan, agent: str) -> bool:
+    return plan.config.agents[agent].converses
+
+
+class Redraws(NamedTuple):
+    """The trials to rerun of each arm."""
+
+    change: Redraw = Redraw()
+    base: Redraw = Redraw()
+
+    def count(self, plans: "Plans") -> int:
+        """Return how many trials they are."""
+        return self.change.count(plans.change) + self.base.count(plans.base or plans.change)
+
+
+class Plans(NamedTuple):
+    """The plans of both arms; `base` is `None` if the merge base cannot be run."""
+
+    change: Plan
+    base: Plan | None = None
 
 
 def next_round(
-    plan: Plan, meta: RunMeta, past: Sequence[Past], progress: Progress, tally: Tally
-) -> Iterator[Trial] | None:
+    plans: Plans,
+    meta: RunMeta,
+    past: Sequence[Past],
+    tally: Tally,
+    base: tuple[RunMeta, Tally] | None = None,
+) -> Redraws | None:
     """Return the trials of the next round, or `None` if the verdict needs none.
 
-    `tally` has the results so far, `past` the runs that they are compared with.
+    `tally` has the results so far, `past` the runs that they are compared with, and `base` what
+    the agents of the merge base showed so far; `None` if they cannot be run.
     """
-    gate = plan.config.gate
-    if gate.on_inconclusive != "rerun" or gate.mode == "threshold" or not past:
+    gate = plans.change.config.gate
+    if gate.on_inconclusive != "rerun" or gate.mode == "threshold" or gate.confirm == "off":
         return None
-    examined = examine(meta, tally.columns, past, gate)
-    redraw = affordable(wanted(examined, gate), plan, tally.trials)
-    _log.info("round %d: %d trials are added", redraw.round, redraw.count(plan))
-    progress.rerun(redraw.count(plan))
-    return redraw.trials(plan) if redraw else None
+    done = tally.trials + (base[1].trials if base else 0)
+    beside = Past(base[0], base[1].columns) if base else None
+    if not past and beside and base and plans.base:
+        if not base[1].trials:
+            return Redraws(base=Redraw(range(1), frozenset(plans.base.pairs)))
+        past = [beside]
+    if not past:
+        return None
+    examined = examine(meta, tally.columns, past, gate, beside)
+    redraws = affordable(wanted(examined, gate), plans, done)
+    return redraws if any(redraws) else None
 
 
-def wanted(examined: Examined, gate: GateOptions) -> Redraw:
+def wanted(examined: Examined, gate: GateOptions) -> Redraws:
     """Return the reruns that would settle the verdict; empty if it is settled."""
     together = examined.together
     breaks = [each for each in examined.breaks.values() if each.group.facts.tier == "block"]
     drifts = [(each.key, examined.drifts[each.key]) for each in examined.blocking]
     decided = any(each.proven for each in breaks) or any(each.worse for _, each in drifts)
     if decided or (together and together.worse):
-        return Redraw()
-    pairs = frozenset(
-        (key.agent, key.evalset)
-        for key, each in drifts
-        if each.in_doubt or (together and together.in_doubt)
+        return Redraws()
+    in_doubt = [key for key, each in drifts if each.in_doubt or (together and together.in_doubt)]
+    alone = {(key.agent, key.evalset) for key in in_doubt if key not in examined.arms}
+    beside = {(key.agent, key.evalset) for key in in_doubt if key in examined.arms}
+    change, base = Redraw(), Redraw()
+    if alone and examined.rounds + 1 < gate.looks:
+        change = Redraw(range(examined.rounds + 1, examined.rounds + 2), frozenset(alone))
+    elif beside and examined.looks < len(LOOKS):
+        held = LOOKS[examined.looks - 1] if examined.looks else (1, 0)
+        needed = LOOKS[examined.looks]
+        change, base = (
+            Redraw(range(first, end), frozenset(beside) if end > first else frozenset())
+            for first, end in zip(held, needed, strict=True)
+        )
+    confirming = _confirming(breaks, examined)
+    return Redraws(
+        replace(change, confirming=confirming.change), replace(base, confirming=confirming.base)
     )
-    confirming: dict[Place, int] = {}
+
+
+class _Confirming(NamedTuple):
+    change: dict[Place, range]
+    base: dict[Place, range]
+
+
+def _confirming(breaks: Sequence[Breaks], examined: Examined) -> _Confirming:
+    found = _Confirming({}, {})
     for each in breaks:
-        for case in each.suspects if each.wanted else ():
-            place = (each.group.key.agent, each.group.key.evalset, case)
-            confirming[place] = max(confirming.get(place, 0), each.wanted)
-    more = examined.rounds + 1 < gate.looks
-    return Redraw(examined.rounds + 1, pairs if more else frozenset(), confirming)
+        key, arm = each.group.key, examined.arms.get(each.group.key)
+        draws = each.draws if arm else dict.fromkeys(each.suspects, (each.wanted, 0))
+        for case, more in draws.items():
+            place = (key.agent, key.evalset, case)
+            columns = each.group.now, arm.before if arm else {}
+            for numbers, count, column in zip(found, more, columns, strict=True):
+                held = column[case].confirmations if case in column else 0
+                end = max(numbers[place].stop if place in numbers else 0, held + count)
+                if count:
+                    numbers[place] = range(held, end)
+    return found
 
 
-def affordable(redraw: Redraw, plan: Plan, done: int) -> Redraw:
-    """Return the part of a redraw that the budget allows after `done` trials.
+def affordable(redraws: Redraws, plans: Plans, done: int) -> Redraws:
+    """Return the part of a redraw that the budget allows after `done` trials of both arms.
 
-    Agents that only tell what was recorded are left out: there is nothing more to learn of them.
+    Suspects of a pair that both arms draw again wait: its rounds clear most of them.
     """
-    agents = plan.config.agents
-    pairs = frozenset(pair for pair in redraw.pairs if agents[pair[0]].converses)
-    confirming = {
-        place: count for place, count in redraw.confirming.items() if agents[place[0]].converses
-    }
-    redraw = replace(redraw, pairs=pairs, confirming=confirming)
-    left = plan.config.gate.rerun_budget * plan.count - done
-    if redraw.count(plan) <= left:
-        return redraw
+    change = redraws.change.within(plans.change)
+    base = redraws.base.within(plans.base) if plans.base else Redraw()
+    found = Redraws(change.without_suspects(base.pairs), base.without_suspects(base.pairs))
+    left = plans.change.config.gate.rerun_budget * plans.change.count - done
+    if found.count(plans) <= left:
+        return found
     # Confirming trials are cheap and decide more.  A suspect that gets fewer than it takes could
     # not be proven, so those that take the fewest come first.
-    suspects = sorted(redraw.confirming.items(), key=lambda each: (each[1], each[0]))
-    totals = accumulate(count for _, count in suspects)
-    fitting = {
-        place: count
-        for (place, count), total in zip(suspects, totals, strict=True)
-        if total <= left
+    costs = {
+        place: len(change.confirming.get(place, ())) + len(base.confirming.get(place, ()))
+        for place in {**change.confirming, **base.confirming}
     }
-    return replace(redraw, pairs=frozenset(), confirming=fitting)
+    suspects = sorted(costs, key=lambda place: (costs[place], place))
+    totals = accumulate(costs[place] for place in suspects)
+    fitting = [place for place, total in zip(suspects, totals, strict=True) if total <= left]
+    return Redraws(*(_only(arm, fitting) for arm in (change, base)))
+
+
+def _only(redraw: Redraw, places: Sequence[Place]) -> Redraw:
+    kept = {place: redraw.confirming[place] for place in places if place in redraw.confirming}
+    return replace(redraw, pairs=frozenset(), confirming=kept)

@@ -42,6 +42,7 @@ def describe(plan: Plan, context: RunContext) -> RunMeta:
             name: module for point in points.POINTS for name, module in point.overridden.items()
         },
         warnings=tuple(map(str, plan.warnings)),
+        recordings=tuple(name for name in agents if not config.agents[name].converses),
         lacking={
             name: missing
             for name in agents

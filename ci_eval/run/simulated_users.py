@@ -34,6 +34,10 @@ class Simulating:
             self._panels[trial.key] = panel
         return Simulated(self.simulation.simulator, trial.case, panel)
 
+    def apart(self) -> "Simulating":
+        """Return users of other trials that may have the same keys."""
+        return Simulating(self.simulation, self.asker)
+
     def spent(self, key: TrialKey) -> JudgeUsage | None:
         """Return the usage of a finished trial's user; `None` if no model was called."""
         panel = self._panels.pop(key, None)

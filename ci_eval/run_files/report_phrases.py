@@ -127,10 +127,16 @@ def trials(change: CaseChange) -> str:
         return ""
     phrase = _fail(change.failed, change.trials, "trial")
     # Only a case that never failed before is certain or suspected.
-    if change.trials_before and (change.certain or change.suspected):
+    is_told = change.certain or change.suspected
+    if change.trials_before and is_told and not change.base:
         phrase += f", 0 of {change.trials_before:,} in the baseline"
     if change.confirmed:
         phrase += f"; {_fail(*change.confirmed, 'confirming trial')}"
+    if change.base and change.in_base:
+        phrase += f"; with the merge base, {_fail(*change.base, 'trial')}, too"
+    elif change.base:
+        failed, count = change.base
+        phrase += f", {failed:,} of {count:,} with the merge base in the same job"
     if change.certain and change.p_value is not None and change.p_value <= _NO_CHANCE:
         phrase += f", p {_shown(change.p_value, 3)}"
     return phrase
@@ -210,9 +216,13 @@ def model_change(change: ModelChange) -> str:
 
 
 def drawn(comparison: Comparison) -> str:
-    """Return the number of reruns and confirming trials; empty if there were none."""
-    drawn_of = {"rerun": comparison.rounds, "confirming trial": comparison.confirming}
-    parts = [counted(count, noun) for noun, count in drawn_of.items() if count]
+    """Return what was drawn because of a doubt; empty if nothing was."""
+    drawn_of = (
+        (comparison.rounds, "rerun", "reruns"),
+        (comparison.confirming, "confirming trial", "confirming trials"),
+        (comparison.base_trials, "trial of the merge base", "trials of the merge base"),
+    )
+    parts = [counted(*each) for each in drawn_of if each[0]]
     return f"Decided after {' and '.join(parts)}" if parts else ""
 
 

@@ -62,6 +62,11 @@ class Cell:
         return len(self.lost)
 
     @property
+    def confirmations(self) -> int:
+        """The number of confirming trials, whether they could be observed or not."""
+        return len(self.confirming) + self.unconfirmed
+
+    @property
     def observations(self) -> Sequence[float]:
         """All measured values, without those of confirming trials."""
         if len(self.units) == 1:

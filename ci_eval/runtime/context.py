@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_eval.runtime.clone import NO_CLONE, Clone
+from ci_eval.runtime.isolation import Account, account
 from ci_eval.text.redact import Secrets
 
 _NO_SECRETS = Secrets({})
@@ -36,6 +37,8 @@ class RunContext:
     """The clone that contains `root`; searched for on first use by default."""
     secrets: Secrets = _NO_SECRETS
     """The values that no output may hold; by default those in `env`."""
+    change: "RunContext | None" = None
+    """In the base arm, the context of the change; else `None`."""
 
     def __post_init__(self) -> None:
         """Fill in what follows from the other fields."""
@@ -43,6 +46,11 @@ class RunContext:
             object.__setattr__(self, "clone", Clone(self.root, self.env))
         if self.secrets is _NO_SECRETS:
             object.__setattr__(self, "secrets", Secrets(self.env))
+
+    @property
+    def agent_account(self) -> Account | None:
+        """The user that agents run as; `None` if it is our own."""
+        return account(of_base=self.change is not None)
 
     @property
     def in_actions(self) -> bool:

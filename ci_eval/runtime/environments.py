@@ -59,12 +59,13 @@ Variables = Mapping[str, str | None]
 """Variables with their values; `None` passes our own on."""
 
 
-def agent_environment(ours: Mapping[str, str], declared: Variables) -> dict[str, str]:
-    """Return an agent's environment: the inherited variables of `ours`, and those `declared`."""
+def agent_environment(context: RunContext, declared: Variables) -> dict[str, str]:
+    """Return an agent's environment: inherited variables of ours, and those `declared`."""
+    ours = context.env
     passed_on = [name for name, value in declared.items() if value is None]
     return {
         **{name: value for name, value in ours.items() if _is_passed_on(name, passed_on)},
-        **isolation.environment(ours),
+        **isolation.environment(ours, context.agent_account),
         **{name: value for name, value in declared.items() if value is not None},
     }
 
@@ -81,7 +82,7 @@ def find_program(name: str, *, root: Path, env: Mapping[str, str]) -> str | None
 
 def find_agent_program(name: str, context: RunContext, declared: Variables) -> str | None:
     """Return the program `name` that an agent would start, as `find_program` does."""
-    return find_program(name, root=context.root, env=agent_environment(context.env, declared))
+    return find_program(name, root=context.root, env=agent_environment(context, declared))
 
 
 def refused(declared: Variables) -> Iterator[str]:

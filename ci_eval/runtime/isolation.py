@@ -1,9 +1,11 @@
 """Isolation of agents: protected memory on Linux, and in our image a separate user.
 
-The image has the account `ci-eval-agent`.  A process that starts there as root continues as the
-owner of the workspace, with no more capabilities than to start and to kill processes of that
-account.  It regains root (by the saved user id) only before the first and after the last agent.
-Without that account, or if we are not root, agents run as our own user without any of this.
+The image has the account `ci-eval-agent`, and another one for agents of the merge base, so that
+those of the change can neither see nor disturb them.  A process that starts there as root
+continues as the owner of the workspace, with no more capabilities than to start and to kill
+processes of these accounts.  It regains root (by the saved user id) only before the first agent
+starts and after the last one has ended.  Without such accounts, or if we are not root, agents run
+as our own user without any of this.
 """
 
 import ctypes
@@ -20,7 +22,8 @@ from typing import Any, NamedTuple
 from ci_eval.records.errors import MachineError, UsageError
 
 ACCOUNT = "ci-eval-agent"
-"""The user that agents run as; the Dockerfile creates it."""
+BASE_ACCOUNT = "ci-eval-base-agent"
+"""The users that agents run as, and those of the merge base; the Dockerfile creates them."""
 INTERPRETER = "CI_EVAL_INTERPRETER"
 """The variable with the default Python interpreter of agents; ignored in our image."""
 
@@ -39,51 +42,61 @@ class Account(NamedTuple):
     uid: int
     gid: int
     home: str
+    name: str = ACCOUNT
 
 
-def account() -> Account | None:
-    """Return the user that agents run as; `None` if it is our own."""
-    return None if sys.platform != "linux" or os.getresuid()[2] != 0 else _known_account()
+def account(*, of_base: bool = False) -> Account | None:
+    """Return the user that agents run as, or those of the merge base; `None` if it is our own."""
+    if sys.platform != "linux" or os.getresuid()[2] != 0:
+        return None
+    return _known_account(BASE_ACCOUNT if of_base else ACCOUNT)
 
 
 def belongs_to_agents(path: Path) -> bool:
-    """Return True if the account of agents, if any, owns `path`."""
-    agent = _known_account()
+    """Return True if an account of agents, if any, owns `path`."""
+    agents = filter(None, map(_known_account, (ACCOUNT, BASE_ACCOUNT)))
     try:
-        return agent is not None and path.lstat().st_uid == agent.uid
+        return path.lstat().st_uid in {agent.uid for agent in agents}
     except OSError:
         return False
 
 
 @cache
-def _known_account() -> Account | None:
+def _known_account(name: str) -> Account | None:
     if sys.platform != "linux":
         return None
     import pwd
 
     try:
-        found = pwd.getpwnam(ACCOUNT)
+        found = pwd.getpwnam(name)
     except KeyError:
         return None
-    return Account(found.pw_uid, found.pw_gid, found.pw_dir)
+    return Account(found.pw_uid, found.pw_gid, found.pw_dir, name)
 
 
-def child_options() -> dict[str, Any]:
-    """Return the `subprocess` options that start a child as the account of agents."""
-    agent = account()
+def child_options(agent: Account | None) -> dict[str, Any]:
+    """Return the `subprocess` options that start a child as the user `agent`."""
     if agent is None:
         return {}
     return {"user": agent.uid, "group": agent.gid, "extra_groups": [], "umask": 0o022}
 
 
-def environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables that differ for the account of agents."""
-    agent = account()
+def environment(ours: Mapping[str, str], agent: Account | None) -> dict[str, str]:
+    """Return the environment variables that differ for the user `agent`."""
     if agent is None:
         return {}
     own = f"{agent.home}/.local/bin"  # where `pip install --user` puts programs
     path = os.pathsep.join(filter(None, (own, ours.get("PATH"))))
-    return {"HOME": agent.home, "USER": ACCOUNT, "LOGNAME": ACCOUNT, "PATH": path}
+    return {"HOME": agent.home, "USER": agent.name, "LOGNAME": agent.name, "PATH": path}
+
+
+def admit_alone(folder: Path, agent: Account | None) -> None:
+    """Let the user `agent` enter a folder of ours, and nobody else."""
+    if agent is None or sys.platform == "win32":
+        return
+    with as_root():
+        os.chown(folder, -1, agent.gid)
+    folder.chmod(0o710)
 
 
 def interpreter(ours: Mapping[str, str]) -> str:

@@ -51,6 +51,8 @@ class Launch:
     """Its complete environment."""
     cwd: Path
     """Its working directory."""
+    account: isolation.Account | None
+    """The user that it runs as; `None` if it is our own."""
 
     @classmethod
     def of(cls, argv: Sequence[str], context: RunContext, env: Declared, cwd: str = ".") -> Self:
@@ -59,8 +61,8 @@ class Launch:
         A program that does not exist fails with the system's error when it is started.
         """
         program = find_agent_program(argv[0], context, env) or argv[0]
-        whole = agent_environment(context.env, env)
-        return cls((program, *argv[1:]), whole, context.root / cwd)
+        whole = agent_environment(context, env)
+        return cls((program, *argv[1:]), whole, context.root / cwd, context.agent_account)
 
 
 class Excerpt:
@@ -166,7 +168,7 @@ class Child(asyncio.SubprocessProtocol):
 
         """
         argv, env, cwd = launch.argv, dict(launch.env), launch.cwd
-        options = {**_OWN_GROUP, **isolation.child_options()}
+        options = {**_OWN_GROUP, **isolation.child_options(launch.account)}
         try:
             if sys.platform == "win32":  # pragma: no cover  # not tested there
                 await self._loop.subprocess_exec(lambda: self, *argv, env=env, cwd=cwd, **options)

@@ -135,7 +135,7 @@ def _answer(line: bytes) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        **isolation.child_options(),
+        **isolation.child_options(isolation.account()),
     )
     try:
         out, _ = child.communicate(line, timeout=WALL_S)

@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ci_eval.records.errors import UsageError
-from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.isolation import Account, as_root, end_all
 from ci_eval.runtime.path_checks import contained
@@ -45,7 +44,7 @@ def agent_workspace(context: RunContext, files: Mapping[str, Path]) -> Iterator[
     ours = contained(context.root, OURS)
     for entry in ours.iterdir() if ours.is_dir() else ():
         contained(context.root, f"{OURS}/{entry.name}")
-    agent = isolation.account()
+    agent = context.agent_account
     if agent is None:
         yield context
         return

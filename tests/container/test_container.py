@@ -23,7 +23,8 @@ pytestmark = pytest.mark.skipif(not IMAGE, reason="tests/container/run.sh runs i
 
 WEATHER = "examples/weather/ci-eval.yaml"
 AGENT_UID = 58734
-"""Of the account `ci-eval-agent`."""
+BASE_AGENT_UID = 58736
+"""Of the accounts `ci-eval-agent` and `ci-eval-base-agent`."""
 STOP_WITHIN_S = 50
 """How long `docker stop` waits before it kills."""
 BASE = "python:3.12-slim"
@@ -108,6 +109,55 @@ def test_a_regression_fails(job: Job) -> None:
     assert step.outputs["report-dir"] == "examples/regression/ci-eval-report"
     evalset = "examples/weather/evals/smoke.evalset.json"
     assert any(line.startswith(f"::error file={evalset},line=") for line in step.annotations)
+
+
+SUITE = """
+agents: {bot: {python: "bot:answer"}}
+evalsets: {smoke: smoke.csv}
+criteria: {response_match_score: 0.8}
+baseline: {store: merge_base}
+"""
+BOT = """
+import glob, os
+
+def answer(text):
+    for tree in glob.glob("/tmp/ci-eval-base-*"):
+        try:
+            found = os.listdir(tree + "/tree")
+        except OSError as exc:
+            found = type(exc).__name__
+        print(os.getuid(), "sees", found)
+    return ANSWER
+"""
+
+
+def test_the_arms_of_a_run_are_users_of_their_own_and_do_not_see_each_other(job: Job) -> None:
+    repo = Repo(job.workspace)
+    files = {"ci-eval.yaml": SUITE, "smoke.csv": "prompt,expected\nhello,yes\nbye,yes\n"}
+    safe = "-c", "safe.directory=*"
+    for name, answer in (("base", "'yes'"), ("change", "'no' if 'bye' in text else 'yes'")):
+        for path, text in {**files, "bot.py": BOT.replace("ANSWER", answer)}.items():
+            (job.workspace / "arms").mkdir(exist_ok=True)
+            (job.workspace / "arms" / path).write_text(text)
+        repo.git(*safe, "add", "--all")
+        repo.git(*safe, "commit", "--quiet", "-m", name)
+    job.give(job.workspace)
+    step = job.uses_action({"working-directory": "arms"})
+
+    report = job.workspace / "arms/ci-eval-report"
+    assert step.exit_code == 1, step.stderr
+    printed = [
+        {
+            line
+            for trace in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()
+            for line in json.loads(trace).get("output", "").splitlines()
+        }
+        for folder in (report, report / "base")
+    ]
+    assert printed[0] == {f"{AGENT_UID} sees PermissionError"}
+    (of_base,) = printed[1]
+    assert of_base.startswith(f"{BASE_AGENT_UID} sees ['")
+    assert "arms" in of_base
 
 
 def test_a_broken_configuration_is_shown_on_its_line(job: Job) -> None:

@@ -12,7 +12,8 @@ from support.slow_imports import Later
 from ci_eval.records.cases import Status
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
-from ci_eval.run.rerun import Redraw
+from ci_eval.run import rerun
+from ci_eval.run.rerun import Redraw, Redraws
 from ci_eval.run_files.run_file import read_run
 from ci_eval.run_files.score_table import Columns
 
@@ -129,7 +130,7 @@ def test_a_change_takes_from_each_case_what_it_says(populations):
 
 def test_the_gate_is_given_what_it_would_make_of_results(pull_requests):
     values = np.array([[[1, 0, 1]] * 4, [[0.5, 1, 1]] * 4])
-    made = pull_requests.columns_of(values)
+    made = pull_requests.columns_of(values, pull_requests.Scene())
     real = Columns.of(
         TrialResult(
             key=TrialKey(agent="a", evalset="e", case=str(case), repeat=repeat),
@@ -197,8 +198,9 @@ def test_a_solid_case_that_broke_is_confirmed_and_blocks(pull_requests):
 
 
 def test_what_is_drawn_again_is_counted_where_it_belongs(pull_requests, monkeypatch):
-    more = [Redraw(1, frozenset({("a", "e")}), {("a", "e", "2"): 5}), Redraw()]
-    monkeypatch.setattr(pull_requests, "wanted", lambda *_: more.pop(0))
+    again = Redraw(range(1, 2), frozenset({("a", "e")}), {("a", "e", "2"): range(5)})
+    more = [Redraws(again), None]
+    monkeypatch.setattr(pull_requests, "next_round", lambda *_: more.pop(0))
     scene = pull_requests.Scene("deterministic", cases=4, reruns=True)
     tried = pull_requests._PullRequest(scene, scene.rng(1, 0))
     tried.rerun()
@@ -211,9 +213,31 @@ def test_what_is_drawn_again_is_counted_where_it_belongs(pull_requests, monkeypa
             assert cell.confirming == (chance,) * (5 * (case == 2))
 
 
+@pytest.mark.parametrize("change", ["unchanged", "a solid case breaks"])
+def test_both_arms_find_what_broke_and_nothing_else(pull_requests, change):
+    scene = pull_requests.Scene(
+        "deterministic", change, 10, 1, 1, reruns=True, arms=True, criteria=1, day=0.0
+    )
+    found = pull_requests.simulate(scene, 1, range(3))
+
+    broke = change != "unchanged"
+    assert found.found["blocked"] == found.found["named"] == 3 * broke
+    assert all((share > 1) is broke for share in found.trials)
+
+
+def test_a_case_that_is_stuck_in_both_arms_blocks_nothing(pull_requests):
+    scene = pull_requests.Scene(
+        "deterministic", cases=10, repeats=1, runs=1, reruns=True, arms=True, stuck=0.3
+    )
+    found = pull_requests.simulate(scene, 1, range(3))
+
+    assert not found.found["blocked"]
+    assert max(found.trials) > 1
+
+
 def test_what_no_budget_allows_is_not_drawn(pull_requests, monkeypatch):
-    forever = Redraw(1, frozenset({("a", "e")}))
-    monkeypatch.setattr(pull_requests, "wanted", lambda *_: forever)
+    forever = Redraws(Redraw(range(1, 2), frozenset({("a", "e")})))
+    monkeypatch.setattr(rerun, "wanted", lambda *_: forever)
     scene = pull_requests.Scene("deterministic", cases=4, reruns=True)
     tried = pull_requests._PullRequest(scene, scene.rng(1, 0))
     tried.rerun()

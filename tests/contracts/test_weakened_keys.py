@@ -270,7 +270,7 @@ CHANGES: dict[str, Change] = {
     "gate.on_inconclusive": gate(
         {}, {"on_inconclusive": "pass"}, f".on_inconclusive: {GateOptions().on_inconclusive} → pass"
     ),
-    "gate.rerun_budget": gate({}, {"rerun_budget": 1}, ".rerun_budget: 3 → 1"),
+    "gate.rerun_budget": gate({}, {"rerun_budget": 1}, ".rerun_budget: 10 → 1"),
     "gate.on_vanished": gate({}, {"on_vanished": "warn"}, ".on_vanished: fail → warn"),
     "gate.on_loosened": gate({"on_loosened": "fail"}, {}, ".on_loosened: fail → warn"),
     "gate.allow_unjudged": unjudged({"case": "x"}, "x"),
@@ -320,6 +320,10 @@ HARMLESS: dict[str, str] = {
     "reports": SHOWN,
     "reports.profile": SHOWN,
     "reports.template": SHOWN,
+    "reports.labels": SHOWN,
+    "reports.assignees": SHOWN,
+    "reports.events": SHOWN,
+    "agents.base": "the base arm is run as the merge base's own configuration says",
     "run": "its keys have entries",
     "run.concurrency": SPEED,
     "gate": "its keys have entries",

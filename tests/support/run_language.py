@@ -12,6 +12,7 @@ refunds  0 ! 0 0 0
 
 from collections.abc import Iterator
 
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.cases import Status
 from ci_eval.records.results import CriterionFacts, Run, RunMeta, Score, TrialResult
 from ci_eval.records.trials import TrialKey
@@ -19,6 +20,11 @@ from ci_eval.run_files.score_table import Columns, Past, passes
 
 FACTS = CriterionFacts(criterion="ci/c", threshold=0.5, interval=(0.0, 1.0), fingerprint="f")
 """The criterion `c`: at least one half, of one."""
+
+
+def once(**options: object) -> GateOptions:
+    """Return the options of a gate that draws nothing again, unless they say otherwise."""
+    return GateOptions.model_validate({"on_inconclusive": "warn", "rerun_budget": 3, **options})
 
 
 def results(

@@ -39,7 +39,12 @@ def save(
 def save_if_merged(config: Config, given: str, context: RunContext) -> None:
     """Store a run automatically: only of merged code, and never in the work tree."""
     store = config.baseline
-    if store and not store.work_tree_file and baseline_save_policy.is_merged(store, context):
+    if (
+        store
+        and store.stores
+        and not store.work_tree_file
+        and baseline_save_policy.is_merged(store, context)
+    ):
         save_after_run(config, given, context)
 
 

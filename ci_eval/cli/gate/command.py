@@ -58,7 +58,9 @@ def _gate(config: str | None, false_block: float | None, max_drop: float | None)
     given = {"false_block": false_block, "max_drop": max_drop}
     said = {name: value for name, value in given.items() if value is not None}
     mode = "both" if gate.mode == "both" else "regression"
-    return gate.model_copy(update={"mode": mode, **said})
+    # Of two stored runs, nothing can be drawn again.
+    again = "warn" if gate.on_inconclusive == "rerun" else gate.on_inconclusive
+    return gate.model_copy(update={"mode": mode, "on_inconclusive": again, **said})
 
 
 def _refuse_strangers(base: Collected, observed: Collected, before: str, after: str) -> None:

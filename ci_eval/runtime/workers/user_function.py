@@ -15,6 +15,8 @@ from ci_eval.runtime.workers.setup_commands import Command, Setup
 from ci_eval.runtime.workers.worker_pool import WORKER, Adapter, Pool
 from ci_eval.runtime.workers.worker_wire import encode
 
+FOREIGN = "CI_EVAL_FOREIGN"
+"""The variable with the work tree of the change, from which the base arm must import nothing."""
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -70,7 +72,10 @@ class UnderPython(Record):
             root = context.root.resolve()
             adapted = (str(adapter.path), encode(adapter.options)) if adapter else ()
             argv = (interpreter, WORKER, str(root), target, *adapted)
-            return Launch(argv, environments.agent_environment(context.env, self.env), root)
+            env = environments.agent_environment(context, self.env)
+            if context.change:
+                env |= {FOREIGN: str(context.change.clone.top)}
+            return Launch(argv, env, root, context.agent_account)
 
         async with setup.in_use():
             pool = Pool(prepare, workers=workers, threads=threads)
@@ -82,7 +87,11 @@ class UnderPython(Record):
     def _find_interpreter(self, context: RunContext) -> str | None:
         if self.interpreter is None:
             return isolation.interpreter(context.env)
-        return environments.find_agent_program(self.interpreter, context, self.env)
+        found = environments.find_agent_program(self.interpreter, context, self.env)
+        if found is None and context.change:
+            # The merge base may use the virtual environment that an earlier step made.
+            return environments.find_agent_program(self.interpreter, context.change, self.env)
+        return found
 
 
 class _Named(Record):

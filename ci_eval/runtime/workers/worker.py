@@ -1,11 +1,10 @@
 """Worker process: runs a Python callable under the interpreter with its dependencies.
 
 ci-eval runs this file as `python worker.py FOLDER TARGET [ADAPTER OPTIONS]` and never imports it.
-It needs only the standard library of Python 3.8 and imports nothing of ci-eval.  TARGET is
-`module:callable`.  ADAPTER is a file beside this one for a framework: its
-`adapted(target, options, load)` turns any TARGET into a callable that takes a message; OPTIONS are
-JSON, and `load` imports a `module:name`.  Such a callable may have a `close(session)` and, if it is
-async, an `end()` that is awaited at the end.
+It needs only the standard library of Python 3.8.  TARGET is `module:callable`.  ADAPTER is a file
+beside this one for a framework: its `adapted(target, options, load)` turns any TARGET into a
+callable that takes a message; OPTIONS are JSON, and `load` imports a `module:name`.  Such a
+callable may have a `close(session)` and, if it is async, an `end()` that is awaited at the end.
 Both sides write lines of JSON; `id` is the number of a conversation.
 
 ======================================== ==================================================
@@ -69,6 +68,8 @@ def main() -> int:
     _set_up_process(folder, target)
     try:
         agent = Agent(_function(target, *adapter), folder)
+        if foreign := os.environ.pop("CI_EVAL_FOREIGN", ""):  # noqa: TID251  # nobody passes it
+            _faults().refuse_imports(foreign)
     except BaseException as exc:  # noqa: BLE001  # a module may raise SystemExit, too
         wire.write({"failed": _faults().not_loaded(target, exc, folder)})
         return 1

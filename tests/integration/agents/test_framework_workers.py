@@ -14,13 +14,14 @@ from ci_eval.records.errors import DisturbedError
 from ci_eval.runtime.workers import worker_link
 
 ENV = ["COVERAGE_*"]
-ADAPTER = Path(__file__).with_name("fake_adapter.py")
+ADAPTER = Path(__file__).with_name("fake")
+"""The adapter beside this file, without `_adapter.py`."""
 
 
 class Fake(Framework):
     """An agent of a framework that a file beside this one stands for."""
 
-    type_name: ClassVar[str] = str(ADAPTER.with_name("fake"))
+    type_name: ClassVar[str] = str(ADAPTER)
 
     named: str = "agent:made"
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from support.run_language import FACTS, columns, meta, past, results
+from support.run_language import FACTS, columns, meta, once, past, results
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import mean_drop
@@ -24,7 +24,7 @@ SOLID = "x 1\ny 1\nz 1"
 
 def verdict(now: str, *before: str, configured: bool | None = None, **options: object) -> Verdict:
     """Return the verdict on a run; without runs before there is no baseline."""
-    gate = GateOptions.model_validate(options)
+    gate = once(**options)
     run, values = meta(), columns(now)
     comparison = None
     if before:
@@ -57,7 +57,7 @@ def said(found: Verdict, severity: str) -> list[str]:
     ids=["beside a regression", "alone"],
 )
 def test_a_doubt_about_all_together_is_told_only_where_none_regressed(now, tells):
-    run, values, gate = meta(), columns(now), GateOptions()
+    run, values, gate = meta(), columns(now), once()
     together = Together(criteria=2, effect=-0.1, p_value=0.1, level=0.01, outcome="inconclusive")
     before = past(*[SOLID] * 5)
     comparison = compare(run, values, before, gate).model_copy(update={"together": together})
@@ -80,10 +80,8 @@ def test_without_a_baseline_every_case_must_pass():
 
 def test_what_a_change_loosens_is_told_where_nothing_is_compared():
     values = columns("x 1")
-    groups, totals = summarise(meta(), values), count_cases(meta(), values, GateOptions())
-    found = decide(
-        GateOptions(), totals, groups, None, baseline_configured=False, loosened=["one", "two"]
-    )
+    groups, totals = summarise(meta(), values), count_cases(meta(), values, once())
+    found = decide(once(), totals, groups, None, baseline_configured=False, loosened=["one", "two"])
 
     assert found.outcome == "passed"
     assert said(found, "warns") == ["this change weakens its own gate: one, two"]
@@ -186,7 +184,7 @@ def test_a_mean_with_a_floor_may_be_anything_that_is_possible(how):
 
 def test_what_is_missing_of_a_measure_without_bounds_may_have_been_anything():
     slow = FACTS.model_copy(update={"better": "lower", "interval": None, "threshold": 9.0})
-    gate = GateOptions(min_score={"c": 5.0}, max_errors=1)
+    gate = once(min_score={"c": 5.0}, max_errors=1)
 
     def found(now: str) -> Verdict:
         return decided(gate, meta(facts=slow), columns(now, slow))
@@ -218,7 +216,7 @@ def test_a_floor_of_what_measured_nothing_leaves_no_verdict():
     run = meta(criteria=facts)
 
     def found(**floors: float) -> Verdict:
-        gate = GateOptions(min_score=floors)
+        gate = once(min_score=floors)
         cases, groups = count_cases(run, values, gate), summarise(run, values)
         return decide(gate, cases, groups, None, baseline_configured=False)
 
@@ -233,7 +231,7 @@ def test_a_criterion_that_found_nothing_to_measure_leaves_no_verdict():
     values = Columns.of([*results("x 1\ny 1"), *results("x skip\ny skip", criterion="d")])
 
     def found(**more: object) -> Verdict:
-        return decided(GateOptions(), meta(criteria={"c": FACTS, "d": FACTS}, **more), values)
+        return decided(once(), meta(criteria={"c": FACTS, "d": FACTS}, **more), values)
 
     assert said(found(), "incomplete") == ["criteria with nothing to measure in any case: d"]
     # A part of the suite may well hold nothing for it.
@@ -269,10 +267,10 @@ def test_what_only_warns_or_informs_judges_no_case():
             *results("y 1\nu 1", criterion="i", facts=informs),
         ]
     )
-    found = decided(GateOptions(), run, values)
+    found = decided(once(), run, values)
 
     assert said(found, "incomplete") == ["no blocking criterion judged 3 cases: e/y, e/z, e/u"]
-    assert count_cases(run, values, GateOptions()).cases == 4
+    assert count_cases(run, values, once()).cases == 4
 
 
 def test_a_case_in_quarantine_that_nothing_can_judge_is_named_all_the_same():
@@ -284,7 +282,7 @@ def test_a_case_in_quarantine_that_nothing_can_judge_is_named_all_the_same():
 
 def test_a_floor_is_reached_where_only_one_evalset_was_measured():
     values = Columns.of([*results("x 1"), *results("x skip", evalset="f")])
-    gate, run = GateOptions(min_score={"c": 0.5}, allow_unjudged=["x"]), meta()
+    gate, run = once(min_score={"c": 0.5}, allow_unjudged=["x"]), meta()
     found = decided(gate, run, values)
 
     assert found.outcome == "passed"
@@ -293,7 +291,7 @@ def test_a_floor_is_reached_where_only_one_evalset_was_measured():
 def test_a_value_of_millionths_is_told():
     cheap = FACTS.model_copy(update={"better": "lower", "interval": None, "threshold": 1.0})
     values, run = columns("x 0.000002", cheap), meta(facts=cheap)
-    gate = GateOptions(min_score={"c": 0.000001})
+    gate = once(min_score={"c": 0.000001})
     found = decided(gate, run, values)
 
     assert said(found, "blocks") == ["c on e with a has a mean of 2e-06, required 1e-06"]
@@ -406,7 +404,7 @@ def test_a_measure_that_can_be_compared_stands_for_no_criterion_that_cannot():
     for each in (now, before):
         for result in results("x 3", criterion="latency", facts=latency):
             each.add(result)
-    gate = GateOptions()
+    gate = once()
     comparison = compare(run, now, [Past(old, before)], gate)
     found = decided(gate, run, now, comparison)
 
@@ -462,7 +460,7 @@ def test_a_criterion_that_could_not_be_measured_is_not_hidden_by_one_that_fails_
     facts = {"c": FACTS, "d": FACTS}
 
     def found(second: str) -> Verdict:
-        run, gate = meta(criteria=facts), GateOptions()
+        run, gate = meta(criteria=facts), once()
         now = Columns.of([*results("x 0"), *results(second, criterion="d")])
         old = Columns.of([*results("x 0 0"), *results("x 1 1", criterion="d")])
         before = [Past(meta(f"past{n}", criteria=facts), old) for n in range(2)]
@@ -486,7 +484,7 @@ def test_what_was_to_confirm_a_break_and_could_not_be_measured_leaves_no_verdict
 
 def test_a_floor_of_a_criterion_that_only_warns_needs_all_its_values():
     facts = FACTS.model_copy(update={"tier": "warn"})
-    run, gate = meta(facts=facts), GateOptions(min_score={"c": 0.7}, floors="point")
+    run, gate = meta(facts=facts), once(min_score={"c": 0.7}, floors="point")
 
     def found(text: str) -> Verdict:
         now = columns(f"{text}\ny 1", facts)
@@ -507,7 +505,7 @@ def test_a_steady_case_that_gets_still_worse_blocks_all_the_same():
 
 def test_a_criterion_that_only_warns_warns():
     warns = FACTS.model_copy(update={"tier": "warn"})
-    run, gate, now = meta(facts=warns), GateOptions(), columns("x 0\ny 1", warns)
+    run, gate, now = meta(facts=warns), once(), columns("x 0\ny 1", warns)
     comparison = compare(run, now, past("x 1\ny 1", "x 1\ny 1", facts=warns), gate)
     found = decided(gate, run, now, comparison)
 
@@ -625,7 +623,7 @@ def suites(draw: st.DrawFn, gates: st.SearchStrategy[dict[str, object]] = gates)
     def words(of: st.SearchStrategy[str], size: int) -> list[str]:
         return draw(st.lists(of, min_size=size, max_size=size))
 
-    suite = Suite(facts, {}, [{} for _ in sizes], GateOptions.model_validate(draw(gates)))
+    suite = Suite(facts, {}, [{} for _ in sizes], once(**draw(gates)))
     for agent, name in product(agents, facts):
         swapped = facts[name].better == "lower"
         for kind in range(kinds):
@@ -719,7 +717,7 @@ def test_a_run_that_gets_worse_step_by_step_fails_once_and_for_all(count, choice
             for case in range(count)
         }
 
-    gate = GateOptions(on_inconclusive=choice, false_block=0.05)
+    gate = once(on_inconclusive=choice, false_block=0.05)
     suite = Suite(facts, drawn(0.9), [drawn(0.8), drawn(0.8)], gate)
     steps = [(place, 0) for place in suite.now]
     random.shuffle(steps)

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 from pydantic import ValidationError
-from support.run_language import columns, meta, past
+from support.run_language import columns, meta, once, past
 
 from ci_eval.config.config_schema import Acceptance, GateOptions, Quarantine
 from ci_eval.gate.compare import compare
@@ -75,7 +75,7 @@ def test_the_last_day_is_read_as_it_is_written():
 
 
 def compared(now: str, *before: str, **gate: object) -> Comparison:
-    return compare(meta(), columns(now), past(*before), GateOptions.model_validate(gate))
+    return compare(meta(), columns(now), past(*before), once(**gate))
 
 
 def test_a_case_in_quarantine_decides_nothing_and_is_shown():
@@ -127,7 +127,7 @@ def test_what_a_run_of_the_baseline_accepted_begins_a_new_level():
     accept = [accepted("x", date(2026, 6, 1))]
     nearest, *older = past("x 0.6\ny 1", "x 1\ny 1", "x 1\ny 1")
     nearest = nearest._replace(meta=meta("past0", gate={"accept": _json(accept)}))
-    new, gate = columns("x 0.6\ny 1"), GateOptions()
+    new, gate = columns("x 0.6\ny 1"), once()
     found = compare(meta(), new, [nearest, *older], gate)
     without = compare(meta(), new, past("x 0.6\ny 1", "x 1\ny 1", "x 1\ny 1"), gate)
 
@@ -158,7 +158,7 @@ def test_the_first_excuse_that_covers_a_case_is_its_reason():
 
 
 def test_without_an_excuse_no_case_is_looked_at():
-    assert excused(meta(), GateOptions(), columns("x 0")) == {}
+    assert excused(meta(), once(), columns("x 0")) == {}
 
 
 def test_what_was_in_force_is_what_held_on_the_day_of_the_run():

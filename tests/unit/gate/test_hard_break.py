@@ -3,9 +3,8 @@
 from random import Random
 
 import pytest
-from support.run_language import FACTS, columns, meta, past
+from support.run_language import FACTS, columns, meta, once, past
 
-from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.compare import examine
 from ci_eval.gate.hard_break import MAX_CONFIRMING, Breaks, breaks
 from ci_eval.records.results import CriterionFacts
@@ -21,7 +20,7 @@ def broke(
     facts: CriterionFacts = FACTS,
     **options: object,
 ) -> Breaks:
-    gate = GateOptions.model_validate(options)
+    gate = once(**options)
     examined = examine(meta(facts=facts), columns(now, facts), past(*before, facts=facts), gate)
     (found,) = breaks(examined.groups, gate, rate)
     return found

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from support.run_language import FACTS, columns, meta, past, results
+from support.run_language import FACTS, columns, meta, once, past, results
 
-from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.compare import compare, examine
 from ci_eval.gate.mean_drop import Drifts, Finding
 from ci_eval.gate.pairing import groups_of, pool
@@ -35,7 +34,7 @@ def drifts(
     rate: float = RATE,
     **options: object,
 ) -> Drifts:
-    gate = GateOptions.model_validate(options)
+    gate = once(**options)
     run, values = meta(facts=facts), columns(now, facts)
     pooled = pool(run, values, past(*before, facts=facts))
     groups = groups_of(run, values, pooled, gate.max_drop, {})
@@ -120,7 +119,7 @@ def test_of_a_measure_that_may_grow_the_same_values_are_no_gain():
 
 
 def test_a_measure_that_may_grow_and_shrank_got_better():
-    gate, before = GateOptions(), past(text([5.0 + n for n in range(30)]), facts=SECONDS)
+    gate, before = once(), past(text([5.0 + n for n in range(30)]), facts=SECONDS)
     now = columns(text([2.0 + n / 2 for n in range(30)]), SECONDS)
     (delta,) = compare(meta(facts=SECONDS), now, before, gate).deltas
 
@@ -163,7 +162,7 @@ def several(now: dict[str, str], *before: dict[str, str], **options: object) -> 
         )
 
     runs = [Past(meta(f"past{n}", criteria=facts), of(each)) for n, each in enumerate(before)]
-    return compare(meta(criteria=facts), of(now), runs, GateOptions.model_validate(options))
+    return compare(meta(criteria=facts), of(now), runs, once(**options))
 
 
 def test_several_criteria_share_the_rate_and_so_does_their_mean():
@@ -208,9 +207,7 @@ def test_a_criterion_that_warns_takes_nothing_from_those_that_block():
     facts = {"c": FACTS, "d": warns}
     now = Columns.of([*results(text([0.5] * 9)), *results(text([0.5] * 9), criterion="d")])
     old = Columns.of([*results(text([0.8] * 9)), *results(text([0.8] * 9), criterion="d")])
-    one = examine(
-        meta(criteria=facts), now, [Past(meta("past0", criteria=facts), old)], GateOptions()
-    )
+    one = examine(meta(criteria=facts), now, [Past(meta("past0", criteria=facts), old)], once())
 
     assert {key.criterion: each.level for key, each in one.drifts.items()} == {
         "c": pytest.approx(0.018),

@@ -13,7 +13,7 @@ from ci_eval.plugins.points import Session
 from ci_eval.records.cases import Content, EvalCase, FunctionCall, Invocation
 from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.trials import Trace, Trial, TrialKey
-from ci_eval.run.execute import MAX_DISTURBANCES, Conduct, execute, execute_trial
+from ci_eval.run.execute import MAX_DISTURBANCES, Conduct, Part, execute, execute_trial
 from ci_eval.run_files.resume import Begun
 from ci_eval.runtime.context import RunContext
 
@@ -93,13 +93,12 @@ def run(agent: Scripted, count: int = 1, turns: int = 1, **options: object) -> l
         found[number] = trace
 
     context = RunContext(env={}, root=Path(), now=lambda: 0.0)
+    given = RunOptions.model_validate(options)
+    to_try = iter([(number, trial, None) for number, trial in enumerate(trials(count, turns))])
     jumping_clock.run(
         execute(
-            iter([(number, trial, None) for number, trial in enumerate(trials(count, turns))]),
-            {"bot": agent},
-            Conduct(RunOptions.model_validate(options)),
-            context,
-            landed,
+            [Part(to_try, {"bot": agent}, Conduct(given), context, landed)],
+            concurrency=given.concurrency,
         )
     )
     return [found[number] for number in sorted(found)]
@@ -244,13 +243,11 @@ def test_a_scenario_cannot_be_held_without_a_simulated_user():
     async def landed(_number: int, _trial: Trial, trace: Trace) -> None:
         found.append(trace)
 
+    context = RunContext(env={}, root=Path(), now=lambda: 0.0)
+    to_try = iter([(0, Trial(TrialKey(agent="bot", evalset="e", case="x"), case), None)])
     jumping_clock.run(
         execute(
-            iter([(0, Trial(TrialKey(agent="bot", evalset="e", case="x"), case), None)]),
-            {"bot": agent},
-            Conduct(RunOptions()),
-            RunContext(env={}, root=Path(), now=lambda: 0.0),
-            landed,
+            [Part(to_try, {"bot": agent}, Conduct(RunOptions()), context, landed)], concurrency=1
         )
     )
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.load import load
 from ci_eval.config.selection import Selection
 from ci_eval.gate.compare import Examined, examine
+from ci_eval.run.collect import Tally
 from ci_eval.run.plan import Plan, plan
-from ci_eval.run.rerun import Redraw, affordable, wanted
+from ci_eval.run.rerun import Plans, Redraw, Redraws, affordable, next_round, wanted
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.runtime.context import RunContext
 
@@ -37,23 +39,20 @@ BROKEN = f"{SOLID}\ny 1\nx 0"
 
 
 def test_where_nothing_is_in_doubt_nothing_is_drawn():
-    found = wanted(examined(BEFORE, BEFORE), RERUN)
-
-    assert not found
-    assert found == Redraw(round=1)
+    assert not any(wanted(examined(BEFORE, BEFORE), RERUN))
 
 
 def test_a_drop_in_doubt_draws_every_case_again():
     found = wanted(examined(DROPPED, BEFORE), RERUN)
 
-    assert found == Redraw(round=1, pairs=frozenset({("a", "e")}))
+    assert found == Redraws(Redraw(range(1, 2), frozenset({("a", "e")})))
 
 
 def test_what_is_decided_draws_nothing():
     many, before = text(*[0.6] * 14), text(*[0.8] * 14)
 
     # Were it in doubt, it would be drawn: 2⁻¹⁴ is enough, 2⁻⁷ is not.
-    assert not wanted(examined(many, before), RERUN)
+    assert not any(wanted(examined(many, before), RERUN))
 
 
 def test_where_one_criterion_blocks_already_nothing_is_drawn_for_another():
@@ -68,29 +67,32 @@ def test_where_one_criterion_blocks_already_nothing_is_drawn_for_another():
     doubtful = examine(run, of(same, half), before, RERUN)
     decided = examine(run, of(text(*[0.2] * 14), half), before, RERUN)
 
-    assert wanted(doubtful, RERUN).pairs
+    assert wanted(doubtful, RERUN).change.pairs
     assert {key.criterion: found.in_doubt for key, found in decided.drifts.items()}["d"]
-    assert not wanted(decided, RERUN)
+    assert not any(wanted(decided, RERUN))
 
 
 def test_what_only_warns_draws_nothing():
-    assert not wanted(examined(DROPPED, BEFORE, tier="warn"), RERUN)
-    assert not wanted(examined(BROKEN, *NOISY, tier="warn"), RERUN)
+    assert not any(wanted(examined(DROPPED, BEFORE, tier="warn"), RERUN))
+    assert not any(wanted(examined(BROKEN, *NOISY, tier="warn"), RERUN))
 
 
 def test_a_suspected_break_is_confirmed_by_trials_of_its_own():
-    found = wanted(examined(BROKEN, *NOISY), RERUN)
+    found = wanted(examined(BROKEN, *NOISY), RERUN).change
 
     assert found.confirming.keys() == {("a", "e", "x")}
-    assert found.confirming["a", "e", "x"] > 1
+    assert len(found.confirming["a", "e", "x"]) > 1
 
 
 def test_what_fails_in_the_first_trials_that_confirm_is_drawn_once_more_and_nothing_else():
     def again(drawn: str) -> int:
-        found = wanted(examined(f"{BROKEN} ! {drawn}", *NOISY), RERUN)
-        return found.confirming.get(("a", "e", "x"), 0)
+        found = wanted(examined(f"{BROKEN} ! {drawn}", *NOISY), RERUN).change
+        numbers = found.confirming.get(("a", "e", "x"), range(0))
+        assert not numbers or numbers.start == len(drawn.split())
+        return len(numbers)
 
-    assert wanted(examined(BROKEN, *NOISY), RERUN).confirming == {("a", "e", "x"): 2}
+    first = wanted(examined(BROKEN, *NOISY), RERUN).change
+    assert first.confirming == {("a", "e", "x"): range(2)}
     more = again("0 0")
     assert more > 0
     assert [again(each) for each in ("1 1", "0 1", "0 " * (2 + more))] == [0, 0, 0]
@@ -104,8 +106,9 @@ def test_after_the_last_look_no_round_is_drawn():
     for gate in (more, last):
         (found,) = examined(now, before, gate=gate).drifts.values()
         assert found.in_doubt
-    assert wanted(examined(now, before, gate=more), more) == Redraw(2, frozenset({("a", "e")}))
-    assert not wanted(examined(now, before, gate=last), last)
+    drawn = Redraw(range(2, 3), frozenset({("a", "e")}))
+    assert wanted(examined(now, before, gate=more), more) == Redraws(drawn)
+    assert not any(wanted(examined(now, before, gate=last), last))
 
 
 # --- Trials -----------------------------------------------------------------------------------
@@ -117,7 +120,7 @@ agents:
 evalsets: {{e: e.json}}
 criteria: {{response_match_score: 0.5}}
 run: {{repeats: 2}}
-gate: {{on_inconclusive: rerun}}
+gate: {{on_inconclusive: rerun, rerun_budget: 3}}
 """
 
 
@@ -140,7 +143,7 @@ BOTH = frozenset({("live", "e"), ("told", "e")})
 
 
 def test_a_round_draws_every_case_as_often_as_planned_under_numbers_of_its_own(planned):
-    redraw = Redraw(round=2, pairs=frozenset({("live", "e")}))
+    redraw = Redraw(range(2, 3), frozenset({("live", "e")}))
     trials = [*redraw.trials(planned)]
 
     assert [(each.key.case, each.key.repeat) for each in trials] == [
@@ -151,19 +154,23 @@ def test_a_round_draws_every_case_as_often_as_planned_under_numbers_of_its_own(p
 
 
 def test_confirming_draws_one_case_under_numbers_that_no_round_has(planned):
-    redraw = Redraw(round=1, confirming={("live", "e", "y"): 3})
+    redraw = Redraw(confirming={("live", "e", "y"): range(1, 4)})
     trials = [*redraw.trials(planned)]
 
-    # Three looks at two repeats come first.
-    assert [(each.key.case, each.key.repeat) for each in trials] == [("y", 6), ("y", 7), ("y", 8)]
+    # Ten rounds of two repeats come first, and one trial that was drawn earlier.
+    assert [(each.key.case, each.key.repeat) for each in trials] == [
+        ("y", 21),
+        ("y", 22),
+        ("y", 23),
+    ]
     assert {(each.round, each.confirms) for each in trials} == {(0, True)}
     assert redraw.count(planned) == 3
 
 
 def test_no_two_trials_have_the_same_key(planned):
     redraws = [
-        Redraw(1, BOTH, {("live", "e", "x"): 9}),
-        Redraw(2, BOTH),
+        Redraw(range(1, 2), BOTH, {("live", "e", "x"): range(9)}),
+        Redraw(range(2, 4), BOTH, {("live", "e", "x"): range(9, 12)}),
     ]
     keys = Counter(each.key for redraw in redraws for each in redraw.trials(planned))
     keys.update(each.key for each in planned.trials())
@@ -172,10 +179,11 @@ def test_no_two_trials_have_the_same_key(planned):
 
 
 def test_recordings_have_nothing_more_to_tell(planned):
-    redraw = Redraw(1, BOTH, {("live", "e", "x"): 2, ("told", "e", "x"): 2})
+    two = range(2)
+    redraw = Redraw(range(1, 2), BOTH, {("live", "e", "x"): two, ("told", "e", "x"): two})
 
-    assert affordable(redraw, planned, 12) == Redraw(
-        1, frozenset({("live", "e")}), {("live", "e", "x"): 2}
+    assert affordable(Redraws(redraw), Plans(planned), 12) == Redraws(
+        Redraw(range(1, 2), frozenset({("live", "e")}), {("live", "e", "x"): two})
     )
 
 
@@ -194,11 +202,12 @@ def test_recordings_have_nothing_more_to_tell(planned):
 )
 def test_what_the_budget_does_not_allow_is_not_drawn(planned, confirming, done, pairs, left):
     place = ("live", "e", "x")
-    redraw = Redraw(1, frozenset({("live", "e")}), {place: confirming} if confirming else {})
-    found = affordable(redraw, planned, done)
+    drawn = {place: range(confirming)} if confirming else {}
+    redraw = Redraw(range(1, 2), frozenset({("live", "e")}), drawn)
+    found = affordable(Redraws(redraw), Plans(planned), done).change
 
     assert bool(found.pairs) is pairs
-    assert found.confirming.get(place, 0) == left
+    assert len(found.confirming.get(place, ())) == left
     assert done + found.count(planned) <= 36
 
 
@@ -212,15 +221,79 @@ def test_what_the_budget_does_not_allow_is_not_drawn(planned, confirming, done, 
     ],
 )
 def test_what_can_be_confirmed_is_where_not_everything_can(planned, done, drawn):
-    confirming = {("live", "e", "x"): 7, ("live", "e", "y"): 5}
-    found = affordable(Redraw(1, frozenset(), confirming), planned, done)
+    confirming = {("live", "e", "x"): range(7), ("live", "e", "y"): range(5)}
+    found = affordable(Redraws(Redraw(confirming=confirming)), Plans(planned), done).change
 
-    assert {case: count for (_, _, case), count in found.confirming.items()} == drawn
+    assert {case: len(numbers) for (_, _, case), numbers in found.confirming.items()} == drawn
 
 
 def test_of_equal_suspects_the_same_are_confirmed_whatever_their_order(planned):
     places = [("live", "e", case) for case in "zxy"]
-    found = affordable(Redraw(1, BOTH, dict.fromkeys(places, 10)), planned, 14)
+    redraw = Redraw(range(1, 2), BOTH, dict.fromkeys(places, range(10)))
+    found = affordable(Redraws(redraw), Plans(planned), 14).change
 
     assert found.confirming.keys() == {("live", "e", "x"), ("live", "e", "y")}
     assert not found.pairs
+
+
+# --- Both arms --------------------------------------------------------------------------------
+
+
+def in_both(now: str, base: str, *before: str) -> Redraws:
+    """Return what is wanted where the merge base showed `base`."""
+    seen = Past(meta("base"), columns(base, FACTS))
+    return wanted(examine(meta(), columns(now, FACTS), past(*before), RERUN, seen), RERUN)
+
+
+def test_a_drop_in_doubt_first_draws_the_merge_base_and_then_both():
+    drawn = frozenset({("a", "e")})
+
+    def rounds(*further: float) -> tuple[str, str]:
+        """Return three cases of the change and of the merge base, and what further rounds show."""
+        more = "".join(f" | {value}" for value in further)
+        return tuple("\n".join(f"n{n} {value}{more}" for n in range(3)) for value in (0.6, 0.8))
+
+    (one, first), (two, second), (four, last) = rounds(), rounds(0.79), rounds(0.79, 0.78, 0.77)
+
+    assert in_both(one, "", first) == Redraws(base=Redraw(range(1), drawn))
+    assert in_both(one, first, first) == Redraws(
+        Redraw(range(1, 2), drawn), Redraw(range(1, 2), drawn)
+    )
+    assert in_both(two, second, first) == Redraws(
+        Redraw(range(2, 4), drawn), Redraw(range(2, 4), drawn)
+    )
+    assert not any(in_both(four, last, first))
+
+
+def test_where_the_merge_base_drops_as_well_nothing_more_is_drawn():
+    assert not any(in_both(DROPPED, DROPPED, BEFORE))
+
+
+def test_a_suspected_case_is_tried_alone_first_and_then_in_both_arms():
+    place = ("a", "e", "x")
+
+    def drawn(now: str, base: str) -> tuple[range, range]:
+        found = in_both(f"{SOLID}\nx {now}", base and f"x {base}", f"{SOLID}\nx 1")
+        return tuple(each.confirming.get(place, range(0)) for each in found)
+
+    assert drawn("0", "") == (range(1), range(0))
+    assert drawn("0 ! 0", "") == (range(1, 2), range(0))
+    assert drawn("0 ! 0 0", "") == (range(2, 3), range(1))
+    change, base = drawn("0 ! 0 0 0", "! 1")
+    assert (change.start, base.start) == (3, 1)
+    assert len(change) == len(base) > 0
+    enough = " 0" * len(change), " 1" * len(base)
+    # Cleared by the change, by the merge base, and proven.
+    assert drawn("0 ! 0 1", "") == drawn("0 ! 0 0 0", "! 0") == (range(0), range(0))
+    assert drawn(f"0 ! 0 0 0{enough[0]}", f"! 1{enough[1]}") == (range(0), range(0))
+
+
+def test_without_stored_runs_the_merge_base_is_drawn_whatever_the_change_showed(planned):
+    of_base = replace(planned, pairs={("live", "e"): planned.pairs["live", "e"]})
+    plans = Plans(planned, of_base)
+    run = meta()
+
+    assert next_round(plans, run, (), Tally(), (run, Tally())) == Redraws(
+        base=Redraw(range(1), frozenset(of_base.pairs))
+    )
+    assert next_round(Plans(planned), run, (), Tally()) is None

@@ -405,7 +405,7 @@ def test_nothing_that_agents_own_is_a_clone_even_in_a_folder_of_theirs(
         os.lchown(path, SOMEBODY, SOMEBODY)
     assert top_of(entry.parent) == entry.parent
     theirs = Account(SOMEBODY, SOMEBODY, "/home/a")
-    monkeypatch.setattr(isolation, "_known_account", lambda: theirs)
+    monkeypatch.setattr(isolation, "_known_account", lambda _: theirs)
     assert top_of(entry.parent) == attack.repo.folder
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused
 
 JOB = {
@@ -29,7 +30,8 @@ class Holder(BaseModel):
 
 
 def environment(declared: object) -> dict[str, str]:
-    return agent_environment(JOB, Holder.model_validate({"env": declared}).env)
+    context = RunContext(env=JOB, root=Path(), now=lambda: 0.0)
+    return agent_environment(context, Holder.model_validate({"env": declared}).env)
 
 
 USUAL = {"PATH": "/bin", "LC_ALL": "C.UTF-8", "https_proxy": "http://proxy"}

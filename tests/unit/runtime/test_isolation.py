@@ -48,6 +48,7 @@ def context(root: Path, **env: str) -> RunContext:
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "account", lambda: AGENT)
+    monkeypatch.setattr(RunContext, "agent_account", AGENT)
 
 
 # --- Where there is no account ----------------------------------------------------------------
@@ -55,7 +56,7 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_the_account_agents_run_as_we_do(tmp_path: Path) -> None:
     assert isolation.account() is None
-    assert isolation.child_options() == {}
+    assert isolation.child_options(None) == {}
     assert isolation.interpreter({}) == sys.executable
     before = tmp_path.stat().st_mode
     with agent_workspace(context(tmp_path), {}):
@@ -88,14 +89,15 @@ def test_whoever_is_not_root_becomes_nobody_else(
 @pytest.mark.usefixtures("apart")
 def test_agents_get_a_home_of_their_own_and_what_is_declared_stays() -> None:
     ours = {"HOME": "/github/home", "PATH": "/bin", "USER": "us", "KEY": "k"}
-    assert agent_environment(ours, {"KEY": None}) == {
+    own = RunContext(env=ours, root=Path(), now=time.time)
+    assert agent_environment(own, {"KEY": None}) == {
         "HOME": "/nowhere",
         "PATH": f"/nowhere/.local/bin{os.pathsep}/bin",
         "USER": "ci-eval-agent",
         "LOGNAME": "ci-eval-agent",
         "KEY": "k",
     }
-    assert agent_environment(ours, {"HOME": "/data"})["HOME"] == "/data"
+    assert agent_environment(own, {"HOME": "/data"})["HOME"] == "/data"
 
 
 @pytest.mark.usefixtures("apart")
@@ -115,6 +117,7 @@ SCRIPT = """
 
     agent = isolation.Account(*{agent!r})
     isolation.account = lambda: agent
+    RunContext.agent_account = agent
     root = Path({root!r})
     os.environ["KEY"] = "a-secret"
 
@@ -124,7 +127,7 @@ SCRIPT = """
         code = "def tried(do):\\n try: return do() or 'done'\\n" \\
             " except OSError as exc: return type(exc).__name__\\n" + code
         program = {program!r}
-        await child.start(Launch((program, "-I", "-c", code), {{}}, root))
+        await child.start(Launch((program, "-I", "-c", code), {{}}, root, agent))
         if kill:
             while not lines: await asyncio.sleep(0.01)
             await child.stop()
@@ -531,7 +534,8 @@ def test_what_is_closed_to_agents_stays_closed_while_one_runs(workspace: Path) -
         kill, isolation._kill_all = isolation._kill_all, lambda agent: None
         try:
             with workspace.agent_workspace(context, files):
-                left = subprocess.Popen(["/bin/sleep", "60"], cwd="/", **isolation.child_options())
+                theirs = isolation.child_options(agent)
+                left = subprocess.Popen(["/bin/sleep", "60"], cwd="/", **theirs)
         except MachineError as exc:
             found["said"], found["code"] = str(exc), exc.exit_code
         found["mode"] = oct((root / ".git").stat().st_mode)

@@ -57,7 +57,7 @@ def with_child(
     async def main() -> tuple[Child, Heard]:
         heard = Heard()
         argv = (sys.executable, "-S", "-c", code)
-        launch = Launch(argv=argv, env=ENVIRONMENT, cwd=Path.cwd())
+        launch = Launch(argv=argv, env=ENVIRONMENT, cwd=Path.cwd(), account=None)
         child = Child(heard.lines.append if hears else None, heard.note_gone)
         await child.start(launch)
         try:
@@ -259,7 +259,7 @@ def test_one_that_does_not_is_killed() -> None:
 
 def test_a_program_that_cannot_be_started_is_an_error_of_the_trial(tmp_path: Path) -> None:
     async def main() -> None:
-        launch = Launch(argv=(str(tmp_path / "gone"),), env={}, cwd=tmp_path)
+        launch = Launch(argv=(str(tmp_path / "gone"),), env={}, cwd=tmp_path, account=None)
         await Child(lambda _: None, lambda: None).start(launch)
 
     with pytest.raises(TrialError, match=r"cannot start '.*gone': No such file") as caught:

@@ -38,7 +38,7 @@ def options(**more) -> Options:
 
 def environment(context: RunContext, **more) -> dict[str, str]:
     env = agent_of(options(**more), context)["env"]
-    return agent_environment(context.env, env)
+    return agent_environment(context, env)
 
 
 def test_the_agent_is_the_one_in_the_folder_and_called_like_it(context):

@@ -15,8 +15,10 @@ from ci_eval.run_files.score_table import Columns, Past
 
 NOISY = "\n".join(f"c{n} {n % 2} 1 1" for n in range(60))
 CALM = "\n".join(f"c{n} 1 1 1" for n in range(60))
-ASKED = Asked("suite", GateOptions(), repeats=3, window=5, power=0.8, drop=None)
-RERUN = GateOptions(on_inconclusive="rerun")
+ASKED = Asked(
+    "suite", GateOptions(on_inconclusive="warn"), repeats=3, window=5, power=0.8, drop=None
+)
+RERUN = GateOptions(on_inconclusive="rerun", rerun_budget=3)
 
 
 def seen(*texts, facts=FACTS, **changes):

@@ -15,7 +15,7 @@ WORSE = "\n".join(f"c{n} 0 {n % 3 % 2} 0" for n in range(30))
 
 
 def explained(text, *texts, facts=FACTS, **gate):
-    options = GateOptions(**gate)
+    options = GateOptions(**{"on_inconclusive": "warn", **gate})
     run = make_run(text, facts=facts)
     by = options.model_dump(mode="json", exclude_defaults=True)
     run = run._replace(meta=run.meta.model_copy(update={"gate": by}))

@@ -1,0 +1,245 @@
+"""Tests of the change against the merge base, whose agents were run in the same job: both arms.
+
+Runs of two days differ by more than their trials do: the provider, the load and the data behind
+tools change.  Stored runs are of other days, so here they only raise a doubt, and what decides is
+the change against the merge base, both drawn within minutes.  A day that is bad for one is bad for
+the other.
+
+A doubt never makes the final test less strict: under "nothing got worse", a drop is reported only
+if it is in doubt *and* the test of the arms rejects, so the rate of that test is an upper bound.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+
+from ci_eval.gate.hard_break import MAX_CONFIRMING, Breaks, always, worse
+from ci_eval.gate.mean_drop import Drifts
+from ci_eval.gate.pairing import Group, Pair
+from ci_eval.run_files.score_table import Columns
+from ci_eval.stats.permutation import Permuted, mean_of, permute
+from ci_eval.stats.sequential import SPENT, levels
+
+LOOKS = ((1, 1), (2, 2), (4, 4))
+"""The rounds of the change and of the merge base that there are at each look."""
+DOUBT = (0.22, 0.5, 0.1)
+"""P-value up to which a hypothesis is in doubt against stored runs, and at each look but the last:
+over all hypotheses."""
+MOST_DOUBT = (0.18, 0.4, 0.1)
+"""The same for one hypothesis."""
+GAINED, UNDONE = 0.1, (0.5, 0.1)
+"""P-value up to which the nearest stored run is better than the earlier ones, and up to which a
+hypothesis is in doubt against it alone then: over all hypotheses, and for one.  A change that
+undoes a gain of the base branch is as good as most stored runs."""
+FILTERED = 1.5
+"""How much larger the rate of the final tests may be because a doubt comes first.  If the stored
+runs are of the same quality as the merge base, only one unchanged run in five gets to the tests;
+`benchmarks/gate.py` measures the rate of both together."""
+_STEPS = ((1, 0), (2, 0), (3, 1))
+"""The further trials of a suspected case in each arm, step by step; then as many as prove it.  A
+case that failed by chance is more likely to pass with the change than to fail with the merge base,
+so most are cleared by the change alone."""
+_SOLID = 0.8
+"""Share of the stored trials that a case must have passed to be suspected."""
+_GRID = 500
+"""How finely probabilities are tried."""
+_ABOVE = 1.01
+"""What the largest value may exceed that of the nearest probability on the grid."""
+
+
+@dataclass(frozen=True)
+class ArmDrops(Drifts):
+    """The drops that stored runs raise a doubt about and that the merge base confirms.
+
+    `groups` are compared with the stored runs; `rounds` is the number of looks at both arms.
+    """
+
+    arms: Sequence[Group] = ()
+    """The same groups, compared with the merge base."""
+    nearest: Columns = field(default_factory=Columns)
+    """The values of the nearest stored run."""
+    earlier: Columns = field(default_factory=Columns)
+    """The values of the other stored runs."""
+    is_stored: bool = True
+    """Whether `groups` are compared with stored runs, not with the merge base itself."""
+
+    @property
+    def visible(self) -> bool:
+        """True: so many rounds of both arms tell a drop from noise in any suite."""
+        return True
+
+    def doubt(self, look: int, size: int) -> float:
+        """Return the p-value up to which one of `size` hypotheses is in doubt at a look."""
+        place = min(look, len(DOUBT) - 1)
+        return min(DOUBT[place] / size, MOST_DOUBT[place])
+
+    def _look(self, look: int, draws: int) -> list[Permuted]:
+        if look == 0:
+            return super()._look(0, draws)
+        change, base = LOOKS[look - 1]
+        return self._permuted(self.arms, draws, change - 1, base)
+
+    def _permuted(
+        self, groups: Sequence[Group], draws: int, look: int = 0, before: int | None = None
+    ) -> list[Permuted]:
+        known = [number for number, each in enumerate(groups) if each.pairs]
+        samples = [groups[number].samples(look, before) for number in known]
+        found = [Permuted(0.0, None, complete=True)] * len(groups)
+        for number, test in zip(known, permute(samples, draws=draws) if known else (), strict=True):
+            found[number] = test
+        if not self.together:
+            return found
+        shared = [found[number] for number in self.together if number in known]
+        return [*found, mean_of(shared) if shared else found[self.together[0]]]
+
+    def _doubtful(self, look: int, tests: Sequence[Permuted]) -> list[bool]:
+        doubtful = super()._doubtful(look, tests)
+        if look == 0 and not self.is_stored:
+            return [True] * len(tests)
+        if look or not self.earlier.groups:
+            return doubtful
+        return [one or other for one, other in zip(doubtful, self._undone(), strict=True)]
+
+    def _undone(self) -> Iterator[bool]:
+        """Yield, for each hypothesis, whether the change seems to undo a gain of the base."""
+        limit = min(UNDONE[0] / self.size, UNDONE[1])
+        nearest = [_against(each, self.nearest) for each in self.groups]
+        gained = [
+            _against(replace(group, now=near.before), self.earlier)
+            for group, near in zip(self.groups, nearest, strict=True)
+        ]
+        gains = self._permuted(gained, self.draws)
+        drops = self._permuted(nearest, self.draws)
+        for gain, drop, least in zip(gains, drops, self._least(), strict=True):
+            has_gained = gain.upper <= GAINED and gain.observed >= least
+            yield has_gained and drop.lower <= limit and -drop.observed >= least
+
+    def _level(self, share: float) -> float:
+        if self.rounds == 0:
+            return 0.0  # stored runs alone decide nothing
+        variances = tuple(1 / change + 1 / base for change, base in LOOKS)
+        rate = share * FILTERED if self.is_stored else share
+        doubts = tuple(self.doubt(look, self.size) for look in range(1, len(LOOKS)))
+        return levels(variances, SPENT, rate, doubts)[self.rounds - 1]
+
+
+def _against(group: Group, columns: Columns) -> Group:
+    """Return a group compared with other values than those of the baseline."""
+    name = group.key.agent, group.key.evalset, group.key.criterion
+    return replace(group, before=columns.groups.get(name, {}), beside={}, kept={})
+
+
+def looks_taken(arms: Sequence[Group]) -> int:
+    """Return the number of looks for which there are enough rounds of the merge base."""
+    drawn = max((len(cell.units) for each in arms for cell in each.before.values()), default=0)
+    return sum(base <= drawn for _, base in LOOKS)
+
+
+def arm_breaks(groups: Sequence[Group], arms: Sequence[Group], rate: float) -> list[Breaks]:
+    """Return the breaks of each of the `groups`, confirmed by its counterpart in `arms`.
+
+    If a case fails with probability p in both arms, the change fails all n times and the merge base
+    at most f of m times with probability `unlikely(n, m, f)` at most.  Stored runs do not count, as
+    they are of other days.  The numbers of trials follow a plan, so the probability that any of N
+    unchanged cases ends so is at most N times that.
+    """
+    with_threshold = max(sum(not each.facts.informational for each in groups), 1)
+    return [
+        _ArmCount(group, arm, rate / with_threshold).breaks()
+        for group, arm in zip(groups, arms, strict=True)
+    ]
+
+
+@cache
+def unlikely(failed: int, tried: int, failed_before: int) -> float:
+    """Return the most that any probability of failure gives to this outcome in two arms.
+
+    The change fails all of `failed` trials, the merge base at most `failed_before` of `tried`.
+    """
+    chances = (step / _GRID for step in range(1, _GRID))
+    found = max(
+        p**failed
+        * math.fsum(
+            math.comb(tried, count) * p**count * (1 - p) ** (tried - count)
+            for count in range(failed_before + 1)
+        )
+        for p in chances
+    )
+    return min(found * _ABOVE, 1.0)
+
+
+@dataclass(frozen=True)
+class _ArmCount:
+    """The cases of one group that seem to be broken, and what the merge base says of them."""
+
+    group: Group
+    arm: Group
+    level: float
+
+    @cached_property
+    def _broken(self) -> Mapping[str, Pair]:
+        """The cases that usually were good in stored trials and are bad in all of this run."""
+        if self.group.facts.informational:
+            return {}
+        return {case: pair for case, pair in self.group.pairs.items() if self._is_broken(pair)}
+
+    def _is_broken(self, pair: Pair) -> bool:
+        passed = pair.before.measured - self.group.failures(pair.before.observations)
+        is_solid = passed >= _SOLID * pair.before.measured
+        return is_solid and always(pair, lambda value: self._is_bad(pair, value))
+
+    def _is_bad(self, pair: Pair, value: float) -> bool:
+        dropped = self.group.steady and worse(self.group, pair, value)
+        return dropped or not self.group.passed(value)
+
+    def _base(self, case: str, pair: Pair) -> tuple[int, int]:
+        """Return how many trials of the merge base failed, and out of how many."""
+        cell = self.arm.before.get(case)
+        values = (*cell.observations, *cell.confirming) if cell else ()
+        return sum(self._is_bad(pair, value) for value in values), len(values)
+
+    def breaks(self) -> Breaks:
+        """Return the findings, and the trials that would settle them."""
+        suspects, in_base = {}, set()
+        for case, pair in self._broken.items():
+            failed, tried = self._base(case, pair)
+            if failed and 2 * failed >= tried:
+                in_base.add(case)
+            else:
+                suspects[case] = pair
+        bounds = {case: self._bound(case, pair) for case, pair in suspects.items()}
+        return Breaks(
+            group=self.group,
+            suspects=suspects,
+            p_value=min(bounds.values(), default=1.0),
+            level=self.level,
+            proven=frozenset(case for case, bound in bounds.items() if bound <= self.level),
+            wanted=0,
+            in_base=frozenset(in_base),
+            draws={
+                case: more
+                for case, pair in suspects.items()
+                if bounds[case] > self.level and any(more := self._more(case, pair))
+            },
+        )
+
+    def _bound(self, case: str, pair: Pair, more: int = 0) -> float:
+        """Return the probability of a case like this one, with `more` trials of each arm."""
+        failed, tried = self._base(case, pair)
+        bad = pair.now.measured + len(pair.now.confirming)
+        return min(len(self.group.all_pairs) * unlikely(bad + more, tried + more, failed), 1.0)
+
+    def _more(self, case: str, pair: Pair) -> tuple[int, int]:
+        """Return how many more trials of the change and of the merge base to draw next."""
+        cell = self.arm.before.get(case)
+        first = len(pair.now.units[0]) if pair.now.units else 0
+        held = pair.now.confirmations + pair.now.measured - first
+        base = cell.confirmations + cell.measured if cell else 0
+        for change, other in _STEPS:
+            if held < change or base < other:
+                return max(change - held, 0), max(other - base, 0)
+        for count in range(1, MAX_CONFIRMING - held):
+            if self._bound(case, pair, count) <= self.level:
+                return count, count
+        return 0, 0

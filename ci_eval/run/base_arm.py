@@ -1,0 +1,139 @@
+"""The base arm: the agents of the merge base, run in the same job on the same cases.
+
+What a day, a provider or a broken fixture does to scores, it does to both arms.  So if they differ,
+it is because of the change.  The merge base alone decides what its agents are: its files are taken
+from the clone into a work tree of their own, and its configuration there says how to run them.  The
+change decides which cases are tried and how they are scored; a case takes part if the merge base
+has it with the same content.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ci_eval.config import handed_secrets
+from ci_eval.config import load as configuration
+from ci_eval.plugins.points import Agent
+from ci_eval.records.errors import CiEvalError
+from ci_eval.run.plan import Plan, plan
+from ci_eval.runtime.clone import NO_CLONE
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.git import GitError
+from ci_eval.runtime.isolation import account, admit_alone
+from ci_eval.runtime.workspace import agent_workspace
+from ci_eval.text.sanitize import one_line
+
+MAX_REASON = 300
+"""How much is shown of the reason why there is no base arm, in characters."""
+
+
+class NoBaseArmError(Exception):
+    """The agents of the merge base cannot be run; the message says why."""
+
+
+@dataclass(frozen=True)
+class BaseArm:
+    """The agents of the merge base and what they are tried on."""
+
+    plan: Plan
+    """The plan of the change with the agents of the merge base, limited to what both know."""
+    context: RunContext
+    commit: str
+
+
+@contextmanager
+def base_arm(planned: Plan, context: RunContext, commit: str | None) -> Iterator[BaseArm]:
+    """Check out the merge base `commit`, and remove its work tree at the end.
+
+    Raises:
+        NoBaseArmError: its agents cannot be run.
+
+    """
+    folder = Path(tempfile.mkdtemp(prefix="ci-eval-base-"))
+    admit_alone(folder, account(of_base=True))
+    try:
+        try:
+            arm = _prepared(planned, context, _available(context, commit), folder / "tree")
+        except (CiEvalError, OSError) as exc:
+            raise NoBaseArmError(one_line(str(exc), MAX_REASON)) from exc
+        files = handed_secrets.files(arm.plan.config, arm.context)
+        with agent_workspace(arm.context, files) as room:
+            yield replace(arm, context=room)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _available(context: RunContext, commit: str | None) -> str:
+    """Return the commit, if the clone has it."""
+    if missing := context.clone.missing:
+        raise NoBaseArmError(missing)
+    if commit is None:
+        raise NoBaseArmError("the merge base is unknown")
+    if context.clone.view.commit(commit) is None:
+        message = f"the clone lacks the merge base {commit[:7]}; check out with `fetch-depth: 0`"
+        raise NoBaseArmError(message)
+    return commit
+
+
+def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> BaseArm:
+    try:
+        within = context.clone.inside(".")
+        context.clone.view.export(commit, tree)
+    except GitError as exc:
+        raise NoBaseArmError(f"the merge base cannot be checked out: {exc}") from exc
+    _pretend_clone(tree, commit)
+    own = _own_context(context, tree, tree / within)
+    path = own.root / planned.config.path.name
+    if not path.is_file():
+        raise NoBaseArmError(f"the merge base has no {planned.config.shown}")
+    config = configuration.load(path, shown=f"{commit[:7]}:{planned.config.shown}", context=own)
+    own = handed_secrets.with_secrets(own, config)
+    before = plan(config, own, repeats=1)
+    agents = _agents(planned, before)
+    pairs = {pair: criteria for pair, criteria in planned.pairs.items() if pair[0] in agents}
+    known = {trial.key.place: trial.fingerprint for trial in before.trials()}
+    places = frozenset(
+        trial.key.place
+        for trial in replace(planned, pairs=pairs, repeats=1).trials()
+        if known.get(trial.key.place) == trial.fingerprint
+    )
+    if not places:
+        raise NoBaseArmError("no agent can be tried on a case that the merge base has, too")
+    pairs = {pair: each for pair, each in pairs.items() if any(pair == p[:2] for p in places)}
+    mixed = replace(planned.config, agents=agents)
+    return BaseArm(replace(planned, config=mixed, pairs=pairs, places=places), own, commit)
+
+
+def _pretend_clone(tree: Path, commit: str) -> None:
+    """Make the tree the top of a repository, so that paths may lead anywhere in it, as usual."""
+    (tree / ".git" / "objects").mkdir(parents=True)
+    (tree / ".git" / "refs").mkdir()
+    (tree / ".git" / "HEAD").write_text(f"{commit}\n", encoding="utf-8")
+
+
+def _own_context(context: RunContext, tree: Path, root: Path) -> RunContext:
+    top, env = str(context.clone.top), dict(context.env)
+    if path := env.get("PYTHONPATH"):
+        # Modules of the change must not be imported into its base.
+        folders = (_moved(each, top, str(tree)) for each in path.split(os.pathsep))
+        env["PYTHONPATH"] = os.pathsep.join(folders)
+    return replace(context, env=env, root=root, clone=NO_CLONE, change=context)
+
+
+def _moved(path: str, top: str, tree: str) -> str:
+    is_inside = Path(os.path.normpath(path)).is_relative_to(top)
+    return str(Path(tree, os.path.relpath(path, top))) if is_inside else path
+
+
+def _agents(planned: Plan, before: Plan) -> Mapping[str, Agent]:
+    """Return the agents of the merge base that the change has, too."""
+    found = {name: before.config.agents.get(name) for name, _ in planned.pairs}
+    agents = {name: own for name, agent in found.items() if agent and (own := agent.of_base())}
+    if not agents:
+        names = ", ".join(found)
+        raise NoBaseArmError(f"the merge base has no version of its own of: {names}")
+    return agents

@@ -1,0 +1,210 @@
+"""The change against its merge base in one job, by the command, with real agents and git."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from support.git_repositories import ENV, Repo
+
+YES = "def answer(message):\n    return 'yes'\n"
+CONFIG = """\
+name: shop
+agents: {bot: {python: "bot:answer"}}
+evalsets: {smoke: evals/smoke.csv}
+criteria: {response_match_score: 0.8}
+baseline: {store: file}
+run: {concurrency: 2}
+"""
+
+
+def evalset(count: int) -> str:
+    return "id,prompt,expected\n" + "".join(f"c{n},question {n},yes\n" for n in range(count))
+
+
+class Ended(NamedTuple):
+    code: int
+    err: str
+
+
+class Suite(Repo):
+    """A repository with an agent, its evalset and a stored run."""
+
+    def ci_eval(self, *args: str, **env: str) -> Ended:
+        """Run a command of ci-eval."""
+        command = [sys.executable, "-m", "ci_eval", *args]
+        variables = {**ENV, "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **env}
+        done = subprocess.run(
+            command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False
+        )
+        return Ended(done.returncode, done.stderr)
+
+    def begin(self, count: int = 5, *, env: dict[str, str] | None = None, **files: str) -> None:
+        """Commit the agent, store a run of it, and begin a branch."""
+        given = {"bot.py": YES, "ci-eval.yaml": CONFIG, ".gitignore": "ci-eval-report\nlog\n"}
+        self.commit("agent", **{**given, "evals/smoke.csv": evalset(count), **files})
+        if "store: file" in given["ci-eval.yaml"] and "ci-eval.yaml" not in files:
+            assert self.ci_eval("run", **env or {}).code == 0
+            assert self.ci_eval("baseline", "save").code == 0
+            self.commit("baseline")
+        self.git("checkout", "--quiet", "-b", "change")
+
+    def change(self, code: str) -> Ended:
+        """Commit another agent, and run the suite."""
+        self.commit("change", **{"bot.py": code})
+        return self.ci_eval("run")
+
+    def report(self) -> Any:
+        return json.loads((self.folder / "ci-eval-report/report.json").read_text())
+
+    @property
+    def base_run(self) -> Path:
+        return self.folder / "ci-eval-report/base/run.json"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    return Suite(tmp_path / "shop")
+
+
+def test_an_agent_that_answers_nothing_right_any_more_blocks(suite):
+    suite.begin(5)
+    ended = suite.change("def answer(message):\n    return 'no'\n")
+
+    assert ended.code == 1
+    assert "in the same job" in ended.err
+    assert suite.base_run.is_file()
+    assert suite.report()["comparison"]["base_trials"] > 0
+
+
+def test_one_broken_case_of_twenty_blocks_and_is_named(suite):
+    suite.begin(20)
+    ended = suite.change("def answer(text):\n    return 'no' if '7' in text else 'yes'\n")
+
+    assert ended.code == 1
+    assert "'c7'" in ended.err
+    (change,) = [each for each in suite.report()["comparison"]["changes"] if each["case"] == "c7"]
+    failed, tried = change["base"]
+    assert (change["certain"], failed) == (True, 0)
+    assert tried > 0
+
+
+def test_a_change_that_breaks_nothing_passes_and_draws_nothing(suite):
+    suite.begin(20)
+    ended = suite.change(YES + "# the same\n")
+
+    assert ended.code == 0
+    assert not suite.base_run.exists()
+
+
+def test_what_fails_with_the_merge_base_as_well_does_not_block_and_is_said(suite, tmp_path):
+    fixture = tmp_path / "fixture"
+    fixture.write_text("yes")
+    code = f"def answer(message):\n    return open({str(fixture)!r}).read()\n"
+    suite.begin(5, **{"bot.py": code})
+    fixture.write_text("gone")
+    ended = suite.change(code + "# the same\n")
+
+    assert ended.code == 0
+    assert "it fails with the merge base, too" in ended.err
+    comparison = suite.report()["comparison"]
+    assert comparison["base_trials"] > 0
+    assert not any(each["certain"] for each in comparison["changes"])
+
+
+def test_the_merge_base_is_run_as_its_own_configuration_says(suite):
+    suite.begin(5)
+    wrong = "def answer(message):\n    return 'no'\n"
+    suite.commit(
+        **{"other.py": wrong, "ci-eval.yaml": CONFIG.replace("bot:answer", "other:answer")}
+    )
+    ended = suite.change("raise SystemExit('the module of the merge base is another')\n")
+
+    assert ended.code == 1
+    base = json.loads(suite.base_run.read_text())
+    assert {each["status"] for each in base["results"]} == {"passed"}
+
+
+def test_a_merge_base_that_the_clone_lacks_is_named_and_the_change_is_judged_alone(suite, tmp_path):
+    suite.begin(5)
+    code = "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"
+    suite.commit("change", **{"bot.py": code})
+    shallow = Suite(tmp_path / "shallow", branch="change")
+    shallow.git("fetch", "--quiet", "--depth=1", f"file://{suite.folder}", "change")
+    shallow.git("reset", "--quiet", "--hard", "FETCH_HEAD")
+    parent = suite.git("rev-parse", "main")
+    env = {
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": parent,
+    }
+    ended = shallow.ci_eval("run", **env)
+
+    assert f"the clone lacks the merge base {parent[:7]}" in ended.err
+    assert "fetch-depth: 0" in ended.err
+    assert not shallow.base_run.exists()
+
+
+WITH_LIB = "import lib\ndef answer(message):\n    return lib.TEXT\n"
+
+
+def test_a_path_of_the_change_in_pythonpath_is_that_of_the_merge_base(suite):
+    src = {"PYTHONPATH": str(suite.folder / "src")}
+    suite.begin(5, env=src, **{"bot.py": WITH_LIB, "src/lib.py": "TEXT = 'yes'\n"})
+    suite.commit("change", **{"src/lib.py": "TEXT = 'no'\n"})
+    ended = suite.ci_eval("run", **src)
+
+    assert ended.code == 1
+    base = json.loads(suite.base_run.read_text())
+    assert {each["status"] for each in base["results"]} == {"passed"}
+
+
+def test_code_that_was_installed_from_the_change_does_not_stand_for_the_merge_base(suite):
+    """As by `pip install --editable .` in an earlier step of the job."""
+    linked = suite.folder.with_name("linked")
+    linked.mkdir()
+    (linked / "lib.py").symlink_to(suite.folder / "src/lib.py")
+    env = {"PYTHONPATH": str(linked)}
+    suite.begin(5, env=env, **{"bot.py": WITH_LIB, "src/lib.py": "TEXT = 'yes'\n"})
+    suite.commit("change", **{"src/lib.py": "TEXT = 'no'\n"})
+    ended = suite.ci_eval("run", **env)
+
+    assert "lib is imported from the work tree of the change" in ended.err
+    assert "the merge base was not run to compare with" in ended.err
+
+
+def test_without_stored_runs_the_first_pull_request_is_compared(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(20, **{"ci-eval.yaml": config})
+    same = suite.change(YES + "# the same\n")
+    assert same.code == 0
+    assert suite.report()["comparison"]["base_trials"] == 20
+
+    worse = suite.change("def answer(text):\n    return 'no' if '7' in text else 'yes'\n")
+    assert worse.code == 1
+    assert "'c7'" in worse.err
+
+
+def test_a_resumed_run_tries_nothing_again_in_either_arm(suite):
+    log = suite.folder / "log"
+    code = f"def answer(text):\n    open({str(log)!r}, 'a').write('x')\n    return "
+    suite.begin(5, **{"bot.py": code + "'yes'\n"})
+    first = suite.change(code + "'no' if '3' in text else 'yes'\n")
+    tried = len(log.read_text())
+    again = suite.ci_eval("run", "--resume")
+
+    assert first.code == again.code == 1
+    assert suite.report()["comparison"]["base_trials"] > 0
+    assert len(log.read_text()) == tried
+
+
+def test_a_stored_run_is_judged_again_with_both_of_its_arms(suite):
+    suite.begin(5)
+    suite.change("def answer(text):\n    return 'no' if '3' in text else 'yes'\n")
+    first = suite.report()
+    again = suite.ci_eval("report", "ci-eval-report", "--out", "ci-eval-report")
+
+    assert again.code == 1
+    assert suite.report()["comparison"]["changes"] == first["comparison"]["changes"]

@@ -1,0 +1,261 @@
+"""The change against the merge base of the same job: stored runs raise doubts, both arms decide."""
+
+import math
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from support.run_language import FACTS, columns, meta, past, results
+
+from ci_eval.config.config_schema import GateOptions
+from ci_eval.gate.both_arms import LOOKS, looks_taken, unlikely
+from ci_eval.gate.compare import Examined, compare, examine
+from ci_eval.gate.hard_break import Breaks
+from ci_eval.gate.mean_drop import Finding
+from ci_eval.records.findings import Comparison
+from ci_eval.run.rerun import Redraw, wanted
+from ci_eval.run_files.score_table import Cell, Columns, Past
+
+GATE = GateOptions(on_inconclusive="rerun")
+GOOD, WORSE = " 0.8", " 0.6"
+
+
+def every(values: str, cases: int = 12) -> str:
+    """Return a run in which every case shows the same."""
+    return "\n".join(f"n{number}{values}" for number in range(cases))
+
+
+def base_of(text: str) -> Past:
+    return Past(meta("base"), columns(text))
+
+
+def examined(now: str, base: str, *before: str) -> Examined:
+    return examine(meta(), columns(now), past(*before), GATE, base_of(base))
+
+
+def drop(now: str, base: str, *before: str) -> Finding:
+    (found,) = examined(now, base, *before).drifts.values()
+    return found
+
+
+def broke(now: str, base: str, *before: str) -> Breaks:
+    (found,) = examined(now, base, *before).breaks.values()
+    return found
+
+
+def compared(now: str, base: str, *before: str) -> Comparison:
+    return compare(meta(), columns(now), past(*before), GATE, base=base_of(base))
+
+
+# --- Drops ------------------------------------------------------------------------------------
+
+
+def test_stored_runs_alone_raise_a_doubt_and_decide_nothing():
+    found = drop(every(WORSE), "", every(GOOD))
+
+    assert (found.worse, found.in_doubt, found.level) == (False, True, 0.0)
+
+
+def test_what_drops_against_the_merge_base_too_has_regressed():
+    found = compared(every(WORSE), every(GOOD), every(GOOD))
+    (delta,) = found.deltas
+
+    assert (delta.outcome, delta.confirmed) == ("regressed", True)
+    assert delta.reason == "in the same job, the merge base does not drop"
+    assert delta.p_value == pytest.approx(2**-12)
+
+
+def test_a_day_that_is_bad_for_both_arms_is_no_regression():
+    (delta,) = compared(every(WORSE), every(WORSE), every(GOOD), every(GOOD)).deltas
+
+    assert delta.outcome == "unchanged"
+    assert delta.effect == 0
+
+
+def test_what_the_stored_runs_do_not_doubt_is_not_tested_again():
+    facts = dict.fromkeys("cd", FACTS)
+
+    def of(first: str, second: str) -> Columns:
+        return Columns.of([*results(first), *results(second, criterion="d")])
+
+    run, gone = meta(criteria=facts), meta("past0", criteria=facts)
+    now, base = of(every(WORSE), every(WORSE)), of(every(WORSE), every(GOOD))
+    before = [Past(gone, of(every(GOOD), every(WORSE)))]
+    found = examine(run, now, before, GATE, Past(run, base))
+
+    assert {key.criterion: each.worse for key, each in found.drifts.items()} == {
+        "c": False,
+        "d": False,
+    }
+
+
+def test_each_look_at_both_arms_may_reject_at_a_higher_level():
+    levels = []
+    for change, base in LOOKS:
+        now, beside = WORSE + f" |{WORSE}" * (change - 1), GOOD + f" |{GOOD}" * (base - 1)
+        levels.append(drop(every(now, 3), every(beside, 3), every(GOOD, 3)).level)
+
+    assert 0 < levels[0] < levels[1] < levels[2] < 0.05
+
+
+def test_a_look_is_taken_when_the_merge_base_has_its_rounds():
+    def taken(base: str) -> int:
+        return looks_taken([*examined("x 1", base, "x 1").arms.values()])
+
+    assert [taken(each) for each in ("", "x 1", "x 1 | 1", "x 1 | 1 | 1", "x 1 | 1 | 1 | 1")] == [
+        *(0, 1, 2, 2, 3)
+    ]
+
+
+def test_a_change_that_undoes_a_gain_of_the_base_branch_is_in_doubt():
+    old = [every(" 0.5")] * 4
+
+    # The pool of all runs says that this is better.
+    assert drop(every(WORSE), "", every(GOOD), *old).in_doubt
+    assert drop(every(WORSE), every(GOOD), every(GOOD), *old).worse
+
+
+def test_where_the_base_branch_gained_nothing_the_nearest_run_alone_raises_no_doubt():
+    now, nearest = every(" 0.75", 4), every(GOOD, 4)
+    high, low = every(" 1", 4), every(WORSE, 4)
+
+    assert not drop(now, "", nearest, high, low, high, low).in_doubt
+    assert drop(now, "", nearest, low, low, low, low).in_doubt
+
+
+def test_without_stored_runs_everything_is_in_doubt_and_the_arms_decide():
+    def found(now: str, base: str) -> Finding:
+        seen = base_of(base)
+        (only,) = examine(meta(), columns(now), [seen], GATE, seen).drifts.values()
+        return only
+
+    assert found(every(WORSE), every(GOOD)).worse
+    assert not found(every(GOOD), every(GOOD)).worse
+
+
+def test_an_agent_that_the_merge_base_lacks_is_compared_with_stored_runs():
+    run = meta(agents=("a", "b"))
+    text = every(WORSE)
+    now = Columns.of([*results(text), *results(text, agent="b")])
+    before = Columns.of([*results(every(GOOD)), *results(every(GOOD), agent="b")])
+    found = examine(run, now, [Past(run, before)], GATE, base_of(every(WORSE)))
+
+    assert {key.agent: each.worse for key, each in found.drifts.items()} == {"a": False, "b": True}
+
+
+# --- Single cases -----------------------------------------------------------------------------
+
+SOLID = every(" 1", 9)
+
+
+def test_a_case_that_fails_with_the_merge_base_too_is_named_and_does_not_block():
+    found = compared(f"{SOLID}\nx 0 ! 0 0 0", f"{SOLID}\nx ! 0", f"{SOLID}\nx 1")
+    (change,) = found.changes
+
+    assert (change.case, change.in_base, change.base) == ("x", True, (1, 1))
+    assert not change.suspected
+    assert not change.certain
+    assert found.deltas[0].outcome == "unchanged"
+
+
+def test_a_case_is_proven_by_trials_that_all_fail_with_the_change_and_pass_with_the_merge_base():
+    eight = f"{SOLID}\nx 0 ! 0 0 0 0 0 0 0", f"x ! {'1 ' * 8}"
+    (change,) = compared(*eight, f"{SOLID}\nx 1").changes
+
+    assert (change.certain, change.base, change.confirmed) == (True, (0, 8), (7, 7))
+    # Of ten cases at a level of 0.002, 2⁻¹⁶ is enough, and 2⁻⁸ is not.
+    assert broke(*eight, f"{SOLID}\nx 1").p_value == pytest.approx(10 * 2**-16, rel=0.02)
+    few = broke(f"{SOLID}\nx 0 ! 0 0 0", "x ! 1 1 1 1", f"{SOLID}\nx 1")
+    assert (few.proven, few.suspected) == (frozenset(), {"x"})
+
+
+def test_a_history_without_variance_proves_nothing_where_the_merge_base_can_be_run():
+    runs = [f"{SOLID}\nx 1"] * 5
+
+    assert broke(f"{SOLID}\nx 0 0 0", "", *runs).proven == frozenset()
+    assert broke(f"{SOLID}\nx 0 0 0", "", *runs).draws
+
+
+def test_a_pass_clears_a_suspect():
+    assert not broke(f"{SOLID}\nx 0 ! 0 1", "", f"{SOLID}\nx 1").suspects
+
+
+@pytest.mark.parametrize("failed", range(1, 9))
+@pytest.mark.parametrize("tried", range(1, 9))
+def test_the_bound_is_the_largest_probability(failed: int, tried: int):
+    total = failed + tried
+    exact = math.pow(failed / total, failed) * math.pow(tried / total, tried)
+
+    assert exact <= unlikely(failed, tried, 0) <= exact * 1.02
+    assert unlikely(failed, tried, 1) > unlikely(failed, tried, 0)
+
+
+# --- Whole jobs -------------------------------------------------------------------------------
+
+
+class Job:
+    """Both arms of one pull request, drawn as the gate wants."""
+
+    def __init__(self, change: Callable[[], str], base: Callable[[], str], before: str) -> None:
+        self._now, self._base = columns(change()), Columns()
+        self._draw = change, base
+        self._before = past(before)
+        self._base.fingerprints = self._now.fingerprints
+
+    def decided(self) -> Examined:
+        """Return what is found once nothing more is wanted."""
+        while True:
+            base = Past(meta("base"), self._base)
+            found = examine(meta(), self._now, self._before, GATE, base)
+            redraws = wanted(found, GATE)
+            if not any(redraws):
+                return found
+            for redraw, seen, draw in zip(
+                redraws, (self._now, self._base), self._draw, strict=True
+            ):
+                self._add(redraw, seen, draw)
+
+    def _add(self, redraw: Redraw, seen: Columns, draw: Callable[[], str]) -> None:
+        column = seen.groups.setdefault(("a", "e", "c"), {})
+        for _ in redraw.rounds if redraw.pairs else ():
+            for case, cell in columns(draw()).groups["a", "e", "c"].items():
+                column.setdefault(case, Cell()).units += cell.units
+        for (_, _, case), numbers in redraw.confirming.items():
+            for _ in numbers:
+                (value,) = columns(draw()).groups["a", "e", "c"][case].observations
+                column.setdefault(case, Cell()).confirming += (value,)
+
+
+def blocks(found: Examined) -> bool:
+    breaks = found.breaks.values()
+    return any(each.worse for each in found.drifts.values()) or any(each.proven for each in breaks)
+
+
+@pytest.mark.parametrize("cases", [5, 10, 20])
+def test_of_deterministic_cases_one_that_broke_blocks_after_one_stored_run(cases: int):
+    good = every(" 1", cases)
+    bad = good.replace("n0 1", "n0 0")
+
+    assert blocks(Job(lambda: bad, lambda: good, good).decided())
+    assert not blocks(Job(lambda: good, lambda: good, good).decided())
+    assert not blocks(Job(lambda: bad, lambda: bad, good).decided())
+
+
+def test_an_agent_whose_every_answer_is_wrong_blocks_after_one_stored_run():
+    good, bad = every(" 1", 5), every(" 0", 5)
+
+    assert blocks(Job(lambda: bad, lambda: good, good).decided())
+
+
+@pytest.mark.slow
+def test_stored_runs_that_were_better_than_the_base_branch_is_now_do_not_block():
+    def blocked(seed: int) -> bool:
+        chance = Random(seed)
+
+        def drawn() -> str:
+            return "\n".join(f"n{case} {int(chance.random() < 0.7)}" for case in range(30))
+
+        return blocks(Job(drawn, drawn, every(" 1", 30)).decided())
+
+    # At a rate of 3 %, more than 12 of 200 have a probability of one in a hundred.
+    assert sum(map(blocked, range(200))) <= 12
