@@ -80,7 +80,8 @@ def examine(
     rounds = max([0, *(len(cell.units) - 1 for cell in cells)])
     confirming = _in_both_arms(meta, columns, base, gate, excuses) if base else {}
     is_stored = base is not baseline[0]
-    nearest, earlier = (pool(meta, columns, past).columns for past in (baseline[:1], baseline[1:]))
+    stored = (baseline[:1], baseline[1:]) if base else ((), ())
+    nearest, earlier = (pool(meta, columns, past).columns for past in stored)
     looks = looks_taken([*confirming.values()])
     found: dict[GroupKey, Finding] = {}
     broken: dict[GroupKey, Breaks] = {}
@@ -89,9 +90,12 @@ def examine(
         tested = [each for each in groups if each.tested and each.facts.tier == tier]
         # A fixed order, so that ties between p-values do not depend on the order of results.
         tested.sort(key=lambda each: (each.key.agent, each.key.evalset, each.key.criterion))
-        told = [each for each in tested if each.key.agent in meta.recordings]
-        alone = [each for each in tested if each not in told and each.key not in confirming]
         beside = [each for each in tested if each.key in confirming]
+        others = [each for each in tested if each.key not in confirming]
+        told, alone = (
+            [each for each in others if (each.key.agent in meta.recordings) is recorded]
+            for recorded in (True, False)
+        )
         for part in filter(None, (told, alone, beside)):
             rate = gate.false_block * (len(part) / len(tested))
             share = hard_break.SHARE * rate
