@@ -32,7 +32,7 @@ GAINED, UNDONE = 0.1, (0.5, 0.1)
 """P-value up to which the nearest stored run is better than the earlier ones, and up to which a
 hypothesis is in doubt against it alone then: over all hypotheses, and for one.  A change that
 undoes a gain of the base branch is as good as most stored runs."""
-FILTERED = 1.5
+FILTERED = 1.25
 """How much larger the rate of the final tests may be because a doubt comes first.  If the stored
 runs are of the same quality as the merge base, only one unchanged run in five gets to the tests;
 `benchmarks/gate.py` measures the rate of both together."""
