@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,17 +54,16 @@ def base_arm(planned: Plan, context: RunContext, commit: str | None) -> Iterator
 
     """
     folder = Path(tempfile.mkdtemp(prefix="ci-eval-base-"))
-    admit_alone(folder, account(of_base=True))
-    try:
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        admit_alone(folder, account(of_base=True))
         try:
             arm = _prepared(planned, context, _available(context, commit), folder / "tree")
+            files = handed_secrets.files(arm.plan.config, arm.context)
+            room = stack.enter_context(agent_workspace(arm.context, files))
         except (CiEvalError, OSError) as exc:
             raise NoBaseArmError(one_line(str(exc), MAX_REASON)) from exc
-        files = handed_secrets.files(arm.plan.config, arm.context)
-        with agent_workspace(arm.context, files) as room:
-            yield replace(arm, context=room)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        yield replace(arm, context=room)
 
 
 def _available(context: RunContext, commit: str | None) -> str:

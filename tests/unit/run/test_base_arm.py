@@ -1,0 +1,120 @@
+"""The work tree of the merge base: what is in it, and why there may be none."""
+
+from pathlib import Path
+
+import pytest
+from support.git_repositories import ENV, Repo
+
+from ci_eval.config.load import load
+from ci_eval.run.base_arm import NoBaseArmError, base_arm
+from ci_eval.run.plan import Plan, plan
+from ci_eval.runtime.context import RunContext
+
+CONFIG = """\
+agents: {bot: {python: "bot:answer"}, told: {recorded: traces.jsonl}}
+evalsets: {smoke: ../evals/smoke.csv}
+criteria: {response_match_score: 0.8}
+run: {repeats: 2}
+"""
+CASES = "id,prompt,expected\na,one,yes\nb,two,yes\n"
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    """Return a suite in a folder of its own, whose evalset is beside the folder."""
+    repo = Repo(tmp_path / "repo")
+    files = {"suite/ci-eval.yaml": CONFIG, "suite/traces.jsonl": "", "suite/bot.py": "OLD = 1\n"}
+    repo.commit("base", **files, **{"evals/smoke.csv": CASES})
+    return repo
+
+
+def planned(repo: Repo) -> tuple[Plan, RunContext]:
+    root = repo.folder / "suite"
+    context = RunContext(env={**ENV}, root=root, now=lambda: 0.0)
+    config = load(root / "ci-eval.yaml", shown="suite/ci-eval.yaml", context=context)
+    return plan(config, context), context
+
+
+def test_the_merge_base_is_checked_out_and_removed_again(repo):
+    base = repo.head
+    repo.commit("change", **{"suite/bot.py": "NEW = 1\n"})
+    with base_arm(*planned(repo), base) as arm:
+        root = arm.context.root
+        assert (root / "bot.py").read_text() == "OLD = 1\n"
+        assert root.name == "suite"
+        assert arm.commit == base
+
+    assert not root.exists()
+    assert not root.parent.parent.exists()
+    assert (repo.folder / "suite/bot.py").read_text() == "NEW = 1\n"
+    assert repo.git("status", "--porcelain") == ""
+
+
+def test_what_both_know_with_the_same_content_is_tried_and_no_recording(repo):
+    base = repo.head
+    changed = CASES.replace("two", "another") + "c,three,yes\n"
+    repo.commit("change", **{"evals/smoke.csv": changed})
+    with base_arm(*planned(repo), base) as arm:
+        keys = [trial.key for trial in arm.plan.trials()]
+
+    assert [(key.agent, key.case, key.repeat) for key in keys] == [("bot", "a", 0), ("bot", "a", 1)]
+
+
+def test_agents_are_those_of_the_merge_base_and_criteria_those_of_the_change(repo):
+    base = repo.head
+    config = CONFIG.replace("bot:answer", "new:answer").replace("0.8", "0.5")
+    repo.commit("change", **{"suite/ci-eval.yaml": config})
+    with base_arm(*planned(repo), base) as arm:
+        assert arm.plan.config.agents["bot"].python == "bot:answer"
+        (criterion,) = arm.plan.criteria.values()
+        assert criterion.threshold == 0.5
+
+
+def test_a_path_of_the_change_that_python_searches_is_moved(repo):
+    base = repo.head
+    change, context = planned(repo)
+    places = f"{repo.folder / 'src'}:/opt/lib"
+    context = RunContext(env={**ENV, "PYTHONPATH": places}, root=context.root, now=lambda: 0.0)
+    with base_arm(change, context, base) as arm:
+        tree = arm.context.root.parent
+        assert arm.context.env["PYTHONPATH"] == f"{tree / 'src'}:/opt/lib"
+        assert arm.context.change is context
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"suite/ci-eval.yaml": "agents: []\n"}, "suite/ci-eval.yaml"),
+        ({"suite/ci-eval.yaml": CONFIG.replace("bot:", "other:", 1)}, "no version of its own of"),
+        ({"evals/smoke.csv": CASES.replace(",yes", ",no")}, "on a case that the merge base has"),
+    ],
+)
+def test_why_the_merge_base_cannot_be_run_is_said(repo, files, reason):
+    now = planned(repo)
+    base = repo.commit("an older state", **files)
+
+    with pytest.raises(NoBaseArmError, match=reason), base_arm(*now, base):
+        pass
+
+
+def test_a_merge_base_without_the_configuration_or_that_the_clone_lacks_is_named(repo):
+    now = planned(repo)
+    repo.git("rm", "--quiet", "suite/ci-eval.yaml")
+    without = repo.commit("no configuration")
+
+    for commit, reason in (
+        (without, "has no suite/ci-eval.yaml"),
+        ("0123456" * 5 + "01234", "lacks the merge base 0123456"),
+        (None, "is unknown"),
+    ):
+        with pytest.raises(NoBaseArmError, match=reason), base_arm(*now, commit):
+            pass
+
+
+def test_without_a_repository_there_is_no_merge_base(tmp_path, repo):
+    change, _ = planned(repo)
+    elsewhere = RunContext(env={**ENV}, root=tmp_path, now=lambda: 0.0)
+
+    with pytest.raises(NoBaseArmError, match="not in a git repository"):  # noqa: SIM117  # one line
+        with base_arm(change, elsewhere, repo.head):
+            pass
