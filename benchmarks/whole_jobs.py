@@ -1,6 +1,6 @@
 """Verdicts of whole jobs: real agents in git repositories, by the command.
 
-    python benchmarks/whole_jobs.py [--jobs N] [--check]
+    python benchmarks/whole_jobs.py [--jobs N] [--only TEXT] [--check]
 
 Each job commits an agent to a new repository, stores one run with one repeat, changes the agent on
 a branch, and runs the suite there with the default settings.  `--check` ends with 1 where a job
@@ -103,11 +103,11 @@ def _run(root: Path, *command: str) -> int:
     return subprocess.run(command, cwd=root, capture_output=True, check=False).returncode
 
 
-def main(jobs: int, *, check: bool) -> int:
+def main(jobs: int, only: str, *, check: bool) -> int:
     """Print how many jobs of each kind ended as they should; return the exit code."""
     begun, missed = measure.now(), 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for kind in KINDS:
+        for kind in (each for each in KINDS if only in each.name):
             right = sum(pool.map(partial(job, kind), range(jobs)))
             missed += right < jobs
             print(f"{kind.name}: {right} of {jobs} end with {kind.exit_code}", flush=True)
@@ -120,6 +120,7 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--jobs", type=measure.positive, default=20, help="jobs of each kind")
+    parser.add_argument("--only", default="", help="kinds whose name contains this")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a job ends wrongly")
     given = parser.parse_args()
-    sys.exit(main(given.jobs, check=given.check))
+    sys.exit(main(given.jobs, given.only, check=given.check))

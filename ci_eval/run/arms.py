@@ -122,8 +122,9 @@ class Arms:
         return [(arm, redraw.trials(arm.plan)) for arm, redraw in drawn if redraw]
 
     def _redraws(self) -> Redraws | None:
-        if self.baseline is None:
-            return None
+        store = self.change.plan.config.baseline
+        if self.baseline is None or store is None or (store.stores and not self.baseline.runs):
+            return None  # `gate.on_missing` says what a store that is still empty means
         if self._progress.cause and not self.unconfirmed:
             self.unconfirmed = f"the agents of the merge base cannot start: {self._progress.cause}"
         plan, tally = self.change.plan, self.change.collector.tally

@@ -187,6 +187,15 @@ def test_without_stored_runs_the_first_pull_request_is_compared(suite):
     assert "'c7'" in worse.err
 
 
+def test_while_nothing_is_stored_thresholds_decide_and_the_merge_base_is_not_run(suite):
+    suite.begin(5, **{"ci-eval.yaml": CONFIG})
+    ended = suite.change("def answer(message):\n    return 'no'\n")
+
+    assert ended.code == 1
+    assert "no baseline yet: judged by thresholds alone" in ended.err
+    assert not suite.base_run.exists()
+
+
 def test_a_resumed_run_tries_nothing_again_in_either_arm(suite):
     log = suite.folder / "log"
     code = f"def answer(text):\n    open({str(log)!r}, 'a').write('x')\n    return "

@@ -665,6 +665,7 @@ def test_a_plan_runs_nothing(project):
     assert ended.json == {
         "suite": "shop",
         "trials": 3,
+        "most_trials": 3,
         "pairs": [
             {
                 "agent": "bot",
