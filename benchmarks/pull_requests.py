@@ -227,7 +227,9 @@ class _PullRequest:
         """Compare and decide."""
         run = Run(_META, lambda: iter(()))
         confirmation = (
-            Confirmation(Collected(run, self.base)) if self._scene.arms else NOT_CONFIRMED
+            Confirmation(Past(_META, self.base.columns), self.base.trials)
+            if self._scene.arms
+            else NOT_CONFIRMED
         )
         return compare_and_decide(
             Collected(run, self.tally), self._gate, self._before, confirmation

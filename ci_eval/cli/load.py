@@ -19,7 +19,7 @@ from ci_eval.records.errors import ConfigError, NothingSelectedError, Problem, U
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta
 from ci_eval.run import pipeline
-from ci_eval.run.arms import Confirmation, base_folder
+from ci_eval.run.arms import NOT_CONFIRMED, Confirmation, base_folder, confirmed_by
 from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.collect import Collected, collected_from
 from ci_eval.run.plan import Plan, plan
@@ -103,11 +103,12 @@ def stored_run(given: str) -> Collected:
 
 
 def stored_confirmation(given: str) -> Confirmation:
-    """Return what the merge base showed in the job of a stored run."""
+    """Return the confirmation by the merge base that lies beside a stored run, if any."""
     folder = Path(given) if Path(given).is_dir() else Path(given).parent
     path = base_folder(folder) / RUN_FILE
-    base = collected_from(read_run(path, shown=str(path))) if path.exists() else None
-    return Confirmation(base)
+    if not path.exists():
+        return NOT_CONFIRMED
+    return confirmed_by(collected_from(read_run(path, shown=str(path))))
 
 
 def require_baseline(config: Config) -> BaselineStore:

@@ -108,6 +108,15 @@ def trace(clone: Clone, *, base: str | None, search: int) -> Lineage:
     return Lineage(found, branch, own, shallow)
 
 
+def began(clone: Clone, configured: str | None) -> Lineage:
+    """Return the lineage of a change with the commit where it began as the only ancestor.
+
+    A change may bring its own configuration, so the target branch that CI names takes precedence
+    over the `configured` one.
+    """
+    return trace(clone, base=target_branch(clone.env) or configured, search=1)
+
+
 def _is_unchanged(clone: Clone) -> bool:
     # In a submodule git would run with the settings found in its folder.
     options = ("--porcelain", "--untracked-files=no", "--ignore-submodules=all")
@@ -138,10 +147,14 @@ def event_text(payload: Any, *path: str) -> str:
 
 def base_branch(env: Mapping[str, str]) -> str | None:
     """Return the target branch of a change, or the branch it was pushed to, as CI names it."""
+    return target_branch(env) or own_branch(env)
+
+
+def target_branch(env: Mapping[str, str]) -> str | None:
+    """Return the target branch of a pull request or an entry of a merge queue, as CI names it."""
     if target := env.get("GITHUB_BASE_REF") or env.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"):
         return target
-    queued = event_text(event(env), "merge_group", "base_ref")
-    return queued.removeprefix("refs/heads/") or own_branch(env)
+    return event_text(event(env), "merge_group", "base_ref").removeprefix("refs/heads/") or None
 
 
 def current_branch(clone: Clone) -> str | None:

@@ -15,7 +15,7 @@ def served(
     *,
     agent: str = "",
 ) -> tuple[ServedModel, ...]:
-    """Return what a provider reported about an answer, cleaned; empty without a version."""
+    """Clean the version that a provider reported beside an answer; empty if it reported none."""
     if not version:
         return ()
     names = (one_line(each or "", MAX_NAME_CHARS) for each in (requested, version, fingerprint))

@@ -66,7 +66,7 @@ class ArmDrops(Drifts):
 
     @property
     def visible(self) -> bool:
-        """True: so many rounds of both arms tell a drop from noise in any suite."""
+        """True: after the last look, a drop differs from noise in any suite."""
         return True
 
     def doubt(self, look: int, size: int) -> float:

@@ -92,15 +92,15 @@ def examine(
         tested.sort(key=lambda each: (each.key.agent, each.key.evalset, each.key.criterion))
         beside = [each for each in tested if each.key in confirming]
         others = [each for each in tested if each.key not in confirming]
-        told, alone = (
-            [each for each in others if (each.key.agent in meta.recordings) is recorded]
-            for recorded in (True, False)
+        recorded, alone = (
+            [each for each in others if (each.key.agent in meta.recordings) is expected]
+            for expected in (True, False)
         )
-        for part in filter(None, (told, alone, beside)):
+        for part in filter(None, (recorded, alone, beside)):
             rate = gate.false_block * (len(part) / len(tested))
             share = hard_break.SHARE * rate
             # Where nothing can be drawn again, the first look is the last one.
-            by = gate.model_copy(update={"on_inconclusive": "warn"}) if part is told else gate
+            by = gate.model_copy(update={"on_inconclusive": "warn"}) if part is recorded else gate
             arms = [confirming[each.key] for each in part] if part is beside else []
             drifts = (
                 ArmDrops(part, gate, looks, rate - share, arms, nearest, earlier, is_stored)
@@ -287,9 +287,9 @@ def _outcome(group: Group, examined: Examined) -> tuple[Outcome, str]:
 
 def _with_base(found: Finding, broken: Breaks) -> Iterator[tuple[Outcome, str]]:
     if found.worse:
-        yield "regressed", "in the same job, the merge base does not drop"
+        yield "regressed", "the merge base scores higher in the same job"
     if broken.proven:
-        yield "regressed", "always fails now; in the same job, it passes with the merge base"
+        yield "regressed", "fails with this change, passes with the merge base in the same job"
     if found.in_doubt:
         yield "inconclusive", "the drop may be noise"
     if broken.suspected:

@@ -133,6 +133,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     baseline_configured: bool,
     loosened: Sequence[str] = (),
     lacking: str = "",
+    unconfirmed: str = "",
 ) -> Verdict:
     """Return the verdict.
 
@@ -140,7 +141,8 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     `incomplete` if too much is missing or nothing was judged; otherwise `passed`.
 
     `loosened` is how the change weakens the gate, beyond what the comparison found; `lacking` is
-    why something could not be measured, if known.
+    why something could not be measured, and `unconfirmed` why the merge base could not be run, if
+    known.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
@@ -154,7 +156,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
         reasons.append(_weakened(loosened, options))
     if mode != "threshold":
         reasons += gate.changes(comparison) if comparison else ()
-        reasons += gate.missing_baseline(comparison) if lacks else ()
+        reasons += gate.missing_baseline(comparison, unconfirmed) if lacks else ()
     reasons += gate.completeness()
     reasons += gate.judgement()
     order = ("blocks", "incomplete", "warns", "info")
@@ -256,10 +258,13 @@ class _Gate:
         severity = "blocks" if outcome == "regressed" else SEVERITIES[self.options.on_inconclusive]
         return "warns" if severity == "blocks" and tier == "warn" else severity
 
-    def missing_baseline(self, comparison: Comparison | None) -> Iterator[Reason]:
+    def missing_baseline(self, comparison: Comparison | None, unconfirmed: str) -> Iterator[Reason]:
         """Yield the consequence of a missing baseline, as `gate.on_missing` sets it."""
         severity, therefore = _MISSING[self.options.on_missing]
         what = "no case of the baseline is comparable" if comparison else "no baseline yet"
+        if unconfirmed and not comparison:
+            yield _not_run(unconfirmed)
+            what = "nothing to compare with"
         yield reason("no_baseline", severity, f"{what}: {therefore}")
 
     def completeness(self) -> Iterator[Reason]:
@@ -301,11 +306,14 @@ def _of_merge_base(comparison: Comparison) -> Iterator[Reason]:
     """Yield what fails with the merge base, too, and why it was not run."""
     if in_base := [repr(each.case) for each in comparison.changes if each.in_base]:
         names = listed(list(dict.fromkeys(in_base)))
-        message = f"not because of this change, as it fails with the merge base, too: {names}"
+        message = f"not caused by this change, because the merge base fails, too: {names}"
         yield reason("fails_in_base", "info", message)
     if comparison.unconfirmed:
-        message = f"the merge base was not run to compare with: {comparison.unconfirmed}"
-        yield reason("unconfirmed", "info", message)
+        yield _not_run(comparison.unconfirmed)
+
+
+def _not_run(why: str) -> Reason:
+    return reason("unconfirmed", "info", f"the merge base could not be run: {why}")
 
 
 def _unjudged(found: Named) -> str:

@@ -48,7 +48,7 @@ class EarlierConfig:
     facts: Mapping[str, CriterionFacts] = field(default_factory=dict)
     judging: Judging | None = None
     playing: Json = None
-    """What decides what simulated users say; `None` if unknown."""
+    """The settings that decide the words of simulated users; `None` if unknown."""
     unread: str = ""
     """The eval config that `from` names, if it could not be read."""
 
@@ -189,7 +189,7 @@ def _facts(
 
 
 def playing(judging: Judging, simulation: Simulation) -> Json:
-    """Return what decides what simulated users say; `None` if none can be asked."""
+    """Return the settings that decide the words of simulated users; `None` if there are none."""
     try:
         return judging.playing(simulation)
     except (ValueError, UsageError, OSError):

@@ -76,7 +76,7 @@ class Allowance:
 
     @classmethod
     def shared(cls, groups: Sequence[GroupSummary], gate: GateOptions) -> Self:
-        """Return what each floor may spend of `gate.false_block`: an equal share (Bonferroni)."""
+        """Divide `gate.false_block` equally among the floors (Bonferroni)."""
         means = sum(each.group.criterion in gate.min_score for each in groups)
         count = means + (gate.min_pass_rate is not None)
         return cls(gate.false_block / max(count, 1), gate.floors == "point")

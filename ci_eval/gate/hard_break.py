@@ -26,7 +26,7 @@ SHARE = 0.1
 MAX_CONFIRMING = 50
 """Maximum number of trials drawn to confirm one suspicion."""
 USUAL = 0.3
-"""Cases that seem to be broken are as usual if chance breaks so many with a higher probability."""
+"""The largest p-value at which cases that seem to be broken are unusual."""
 _FIRST = 2
 """Size of the first batch of confirming trials: most chance failures pass once in it, and cost no
 more of the budget."""

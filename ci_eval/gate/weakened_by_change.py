@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ci_eval.config.validated_config import Config
-from ci_eval.forge.lineage import current_branch, trace
+from ci_eval.forge.lineage import began, current_branch
 from ci_eval.gate.changed_cases import changed_cases
 from ci_eval.gate.changed_files import changed_files, differs
 from ci_eval.gate.earlier_config import EarlierConfig, document_at, read_earlier
@@ -34,7 +34,7 @@ def rewritten(
     `compared`: the run is compared with a stored one, which has the earlier configuration.
     """
     store, clone = config.baseline, context.clone
-    lineage = store.lineage(context) if store else trace(clone, base=None, search=1)
+    lineage = began(clone, store.base if store else None)
     start = next(iter(lineage.ancestors), None)
     if start is None or current_branch(clone) == lineage.base:
         return

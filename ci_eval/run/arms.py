@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
+from ci_eval.forge.lineage import began
 from ci_eval.records.results import RunMeta, TrialResult
 from ci_eval.records.trials import Trial
-from ci_eval.run.base_arm import NoBaseArmError, base_arm
+from ci_eval.run.base_arm import MAX_REASON, NoBaseArmError, base_arm
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Collector, Outputs, Progress, Tally
 from ci_eval.run.execute import Conduct, Part, execute
@@ -20,7 +21,9 @@ from ci_eval.run.rerun import Plans, Redraws, next_round
 from ci_eval.run.run_metadata import describe
 from ci_eval.run.score import scoring
 from ci_eval.run_files.file_names import BASE_FOLDER, RUN_FILE
+from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
+from ci_eval.text.sanitize import one_line
 
 _log = logging.getLogger(__name__)
 
@@ -54,13 +57,57 @@ async def play(trials: Round, participants: Participants, *, concurrency: int) -
 class Confirmation(NamedTuple):
     """What the merge base showed in the job of a run."""
 
-    base: Collected | None = None
-    """The run of its agents; `None` if there was none."""
+    base: Past | None = None
+    """The agents that could be run, and what they showed; `None` if there are none."""
+    trials: int = 0
+    """The number of trials of the merge base."""
     unconfirmed: str = ""
-    """Why its agents could not be run although there was doubt; empty if they could."""
+    """Why agents could not be run although there was doubt; empty if they could."""
 
 
 NOT_CONFIRMED = Confirmation()
+
+
+@dataclass
+class _Failing:
+    """The agents of the merge base of which no trial could be observed so far."""
+
+    first: dict[str, str] = field(default_factory=dict)
+    """The first error of each agent that had one."""
+    observed: set[str] = field(default_factory=set)
+
+    def add(self, result: TrialResult) -> None:
+        """Count a trial."""
+        if result.error:
+            self.first.setdefault(result.key.agent, result.error.gist)
+        else:
+            self.observed.add(result.key.agent)
+
+    @property
+    def agents(self) -> list[str]:
+        """Their names."""
+        return [name for name in self.first if name not in self.observed]
+
+    @property
+    def reason(self) -> str:
+        """Why they cannot be run; empty if all can."""
+        causes = dict.fromkeys(self.first[name] for name in self.agents)
+        return one_line("; ".join(causes), MAX_REASON)
+
+    def without(self, meta: RunMeta) -> RunMeta:
+        """Return the metadata of the base arm without them."""
+        kept = tuple(name for name in meta.agents if name not in self.agents)
+        return meta.model_copy(update={"agents": kept})
+
+
+def confirmed_by(base: Collected) -> Confirmation:
+    """Return the confirmation by a finished run of the base arm."""
+    failing = _Failing()
+    for result in base.run.results():
+        failing.add(result)
+    meta = failing.without(base.run.meta)
+    past = Past(meta, base.tally.columns) if meta.agents else None
+    return Confirmation(past, base.tally.trials, failing.reason)
 
 
 @dataclass
@@ -68,14 +115,12 @@ class _BaseProgress(Progress):
     """Progress of the base arm: its trials are counted, its failures are not the change's."""
 
     shown: Progress
-    cause: str = ""
-    """Why an agent of the merge base cannot be run at all; empty while all can."""
+    failing: _Failing = field(default_factory=_Failing)
 
     def landed(self, result: TrialResult) -> None:
-        """Count a result, and keep the first cause that affects all trials of an agent."""
+        """Count a result."""
         self.shown.advanced()
-        if result.error and result.error.cause and not self.cause:
-            self.cause = result.error.cause[1]
+        self.failing.add(result)
 
 
 @dataclass
@@ -87,24 +132,18 @@ class Arms:
     """The metadata of the run of the change."""
     outputs: Outputs
     baseline: Baseline | None
+    stack: ExitStack
+    """Closes the base arm at the end of the run."""
     base: Arm | None = None
     unconfirmed: str = ""
-    """Why the agents of the merge base could not be run in doubt; empty if they could."""
+    """Why there is no base arm although there was doubt; empty if there is one."""
     _meta: RunMeta = field(init=False)
     """The metadata of the base arm."""
     _progress: _BaseProgress = field(init=False)
-    _open: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
         """Prepare to count the trials of the base arm."""
         self._progress = _BaseProgress(self.outputs.progress)
-
-    def __enter__(self) -> Self:
-        self._open.__enter__()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._open.__exit__(*exc)  # type: ignore[arg-type]  # the three of the protocol
 
     def next_round(self) -> Round:
         """Return the trials that would settle the verdict; empty if it is settled."""
@@ -125,24 +164,23 @@ class Arms:
         store = self.change.plan.config.baseline
         if self.baseline is None or store is None or (store.stores and not self.baseline.runs):
             return None  # `gate.on_missing` says what a store that is still empty means
-        if self._progress.cause and not self.unconfirmed:
-            self.unconfirmed = f"the agents of the merge base cannot start: {self._progress.cause}"
         plan, tally = self.change.plan, self.change.collector.tally
         plans, base = Plans(plan), None
-        if self.base and not self.unconfirmed:
-            plans, base = Plans(plan, self.base.plan), (self._meta, self.base.collector.tally)
+        if self.base:
+            meta = self._progress.failing.without(self._meta)
+            if meta.agents:
+                plans, base = Plans(plan, self.base.plan), (meta, self.base.collector.tally)
         elif plan.config.gate.confirm == "both" and not self.unconfirmed:
             plans, base = Plans(plan, plan), (self.meta, Tally())  # as if it knew everything
         return next_round(plans, self.meta, self.baseline.runs, tally, base)
 
     def _prepare(self) -> None:
         """Check out the merge base; if that is impossible, keep the reason."""
-        change = self.change
-        ancestors = self.baseline.lineage.ancestors if self.baseline else ()
+        plan, context, _ = self.change
+        store = plan.config.baseline
+        commits = began(context.clone, store.base if store else None).ancestors
         try:
-            found = self._open.enter_context(
-                base_arm(change.plan, change.context, ancestors[0] if ancestors else None)
-            )
+            found = self.stack.enter_context(base_arm(plan, context, next(iter(commits), None)))
         except NoBaseArmError as exc:
             self.unconfirmed = str(exc)
             return
@@ -155,13 +193,13 @@ class Arms:
             progress=self._progress,
         )
         collector = Collector(found.plan, self._meta, outputs, found.context.secrets)
-        self.base = Arm(found.plan, found.context, self._open.enter_context(collector))
+        self.base = Arm(found.plan, found.context, self.stack.enter_context(collector))
 
     def confirmation(self) -> Confirmation:
-        """Return what the base arm showed, once it is written."""
-        is_shown = self.base and not self.unconfirmed
-        base = self.base.collector.collected() if self.base and is_shown else None
-        return Confirmation(base, self.unconfirmed)
+        """Return the confirmation by the base arm, once its run is written."""
+        if self.base is None:
+            return Confirmation(unconfirmed=self.unconfirmed)
+        return confirmed_by(self.base.collector.collected())
 
 
 def base_folder(folder: Path) -> Path:

@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat, zip_longest
+from itertools import islice, repeat
 from typing import NamedTuple, TypeVar
 
 from ci_eval.config.config_schema import RunOptions
@@ -98,9 +99,12 @@ async def execute(parts: Sequence[Part], *, concurrency: int) -> None:
 
 def _in_turn(each: Iterable[Iterator[T]]) -> Iterator[T]:
     """Yield one item of each iterator in turn, until all are exhausted."""
-    missing = object()
-    for row in zip_longest(*each, fillvalue=missing):
-        yield from (item for item in row if item is not missing)  # type: ignore[misc]  # no `T` is
+    turns = deque(each)
+    while turns:
+        trials = turns.popleft()
+        for trial in islice(trials, 1):
+            yield trial
+            turns.append(trials)
 
 
 async def execute_trial(

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from ci_eval.config import handed_secrets
 from ci_eval.config.config_schema import GateOptions
@@ -21,7 +22,6 @@ from ci_eval.run.collect import Collected, Collector, Outputs
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import MAX_WORST, clear, worst_results, write_report
 from ci_eval.run.run_metadata import describe
-from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text import templates
@@ -52,8 +52,9 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
     with (
         agent_workspace(context, files) as room,
         Collector(plan, meta, outputs, context.secrets) as collector,
-        Arms(Arm(plan, room, collector), meta, outputs, baseline) as arms,
+        ExitStack() as stack,
     ):
+        arms = Arms(Arm(plan, room, collector), meta, outputs, baseline, stack)
         asyncio.run(_execute_and_score(arms))
     collected = collector.collected()
     report = compare_and_decide(
@@ -108,17 +109,16 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
     warnings = (*run.meta.warnings, *tally.warnings())
     meta = run.meta.model_copy(update={"warnings": warnings})
     comparison = None
-    base, unconfirmed = confirmation
-    beside = Past(base.run.meta, base.tally.columns) if base else None
-    past = (baseline.runs if baseline else ()) or ([beside] if beside else [])
+    base = confirmation.base
+    past = (baseline.runs if baseline else ()) or ([base] if base else [])
     if baseline and past and gate.mode != "threshold":
-        comparison = compare(meta, tally.columns, past, gate, baseline.lineage, beside)
+        comparison = compare(meta, tally.columns, past, gate, baseline.lineage, base)
         weakened = (*comparison.loosened, *weakened)
         comparison = comparison.model_copy(
             update={
                 "loosened": weakened,
-                "unconfirmed": unconfirmed,
-                "base_trials": base.tally.trials if base else 0,
+                "unconfirmed": confirmation.unconfirmed,
+                "base_trials": confirmation.trials,
             }
         )
     elif baseline and baseline.runs:
@@ -136,6 +136,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         baseline_configured=baseline is not None,
         loosened=() if comparison else weakened,
         lacking=lacked(meta, groups, tally.simulation),
+        unconfirmed=confirmation.unconfirmed,
     )
     return Report(
         meta=meta,

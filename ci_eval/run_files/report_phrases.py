@@ -216,7 +216,7 @@ def model_change(change: ModelChange) -> str:
 
 
 def drawn(comparison: Comparison) -> str:
-    """Return what was drawn because of a doubt; empty if nothing was."""
+    """Count the trials that were added because of a doubt; empty if there were none."""
     drawn_of = (
         (comparison.rounds, "rerun", "reruns"),
         (comparison.confirming, "confirming trial", "confirming trials"),

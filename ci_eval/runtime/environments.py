@@ -36,6 +36,11 @@ _NEVER_BY_PATTERN = (*_NEVER, "GITHUB_*", "GH_*", "RUNNER_*")
 """Variables that no pattern matches; those not in `_NEVER` can be declared by name."""
 
 
+_SEARCHED = "PYTHONPATH"
+_GUARD = str(Path(__file__).parent / "workers" / "import_guard")
+"""Folder that keeps code of the change from being imported into the base arm."""
+
+
 def _declared(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return value
@@ -63,11 +68,15 @@ def agent_environment(context: RunContext, declared: Variables) -> dict[str, str
     """Return an agent's environment: inherited variables of ours, and those `declared`."""
     ours = context.env
     passed_on = [name for name, value in declared.items() if value is None]
-    return {
+    found = {
         **{name: value for name, value in ours.items() if _is_passed_on(name, passed_on)},
         **isolation.environment(ours, context.agent_account),
         **{name: value for name, value in declared.items() if value is not None},
     }
+    if context.change:
+        found[_SEARCHED] = os.pathsep.join(filter(None, (_GUARD, found.get(_SEARCHED))))
+        found["CI_EVAL_FOREIGN"] = str(context.change.clone.top)
+    return found
 
 
 def find_program(name: str, *, root: Path, env: Mapping[str, str]) -> str | None:

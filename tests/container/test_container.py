@@ -118,10 +118,10 @@ criteria: {response_match_score: 0.8}
 baseline: {store: merge_base}
 """
 BOT = """
-import glob, os
+import glob, os, tempfile
 
 def answer(text):
-    for tree in glob.glob("/tmp/ci-eval-base-*"):
+    for tree in glob.glob(tempfile.gettempdir() + "/ci-eval-base-*"):
         try:
             found = os.listdir(tree + "/tree")
         except OSError as exc:

@@ -122,7 +122,13 @@ def test_programs_are_started_by_four_modules_and_git_by_one():
     assert named == {"runtime/git.py"}
 
 
-@pytest.mark.parametrize("name", ["worker", "worker_faults", "worker_output", "canned_tools"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("worker", "worker_faults", "worker_output", "canned_tools"),
+        "import_guard/sitecustomize",
+    ],
+)
 def test_what_runs_under_any_interpreter_is_written_for_an_old_one(name):
     source = (ROOT / "runtime/workers" / f"{name}.py").read_text(encoding="utf-8")
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,7 +110,7 @@ def test_what_fails_with_the_merge_base_as_well_does_not_block_and_is_said(suite
     ended = suite.change(code + "# the same\n")
 
     assert ended.code == 0
-    assert "it fails with the merge base, too" in ended.err
+    assert "not caused by this change" in ended.err
     comparison = suite.report()["comparison"]
     assert comparison["base_trials"] > 0
     assert not any(each["certain"] for each in comparison["changes"])
@@ -161,18 +162,62 @@ def test_a_path_of_the_change_in_pythonpath_is_that_of_the_merge_base(suite):
     assert {each["status"] for each in base["results"]} == {"passed"}
 
 
-def test_code_that_was_installed_from_the_change_does_not_stand_for_the_merge_base(suite):
-    """As by `pip install --editable .` in an earlier step of the job."""
-    linked = suite.folder.with_name("linked")
-    linked.mkdir()
-    (linked / "lib.py").symlink_to(suite.folder / "src/lib.py")
-    env = {"PYTHONPATH": str(linked)}
-    suite.begin(5, env=env, **{"bot.py": WITH_LIB, "src/lib.py": "TEXT = 'yes'\n"})
-    suite.commit("change", **{"src/lib.py": "TEXT = 'no'\n"})
-    ended = suite.ci_eval("run", **env)
+def test_a_change_cannot_choose_the_commit_that_it_is_compared_with(suite):
+    """Its first commit breaks the agent, its second one names a branch with the first as base."""
+    suite.begin(5)
+    broken = "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"
+    suite.commit("breaks", **{"bot.py": broken})
+    suite.git("branch", "evil")
+    config = CONFIG.replace("store: file", "store: file, base: evil")
+    suite.commit("hides it", **{"ci-eval.yaml": config})
+    ended = suite.ci_eval("run", GITHUB_BASE_REF="main", GITHUB_EVENT_NAME="pull_request")
 
-    assert "lib is imported from the work tree of the change" in ended.err
-    assert "the merge base was not run to compare with" in ended.err
+    assert ended.code == 1
+    assert "'c3'" in ended.err
+    assert "baseline: location changed" in ended.err
+
+
+LATE = "def answer(message):\n    import lib\n    return lib.TEXT\n"
+PROGRAM = (
+    LATE
+    + """
+import json, sys
+
+for line in sys.stdin:
+    print(json.dumps({"response": answer(line)}), flush=True)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("agent", "code"),
+    [
+        ('python: "bot:answer", interpreter: PYTHON', WITH_LIB),
+        ('python: "bot:answer", interpreter: PYTHON', LATE),
+        ("command: [PYTHON, bot.py]", PROGRAM),
+    ],
+    ids=["when it is loaded", "when it is called", "by a command"],
+)
+def test_code_that_was_installed_from_the_change_does_not_stand_for_the_merge_base(
+    suite, agent, code
+):
+    """As by `pip install --editable .` in an earlier step of the job."""
+    environment = suite.folder.with_name("environment")
+    venv.create(environment, with_pip=False)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / "editable.pth").write_text(f"{suite.folder / 'src'}\n")
+    python = str(environment / "bin/python")
+    config = CONFIG.replace('python: "bot:answer"', agent.replace("PYTHON", python))
+    suite.begin(5, **{"bot.py": code, "src/lib.py": "TEXT = 'yes'\n", "ci-eval.yaml": config})
+    assert suite.ci_eval("run").code == 0
+    assert suite.ci_eval("baseline", "save").code == 0
+    suite.commit("change", **{"src/lib.py": "TEXT = 'no'\n"})
+    ended = suite.ci_eval("run")
+
+    assert "the merge base could not be run" in ended.err
+    assert "lib belongs to the work tree of the change" in ended.err
+    # The stored run decides instead, with more trials of the change.
+    assert ended.code == 1
 
 
 def test_without_stored_runs_the_first_pull_request_is_compared(suite):
@@ -185,6 +230,17 @@ def test_without_stored_runs_the_first_pull_request_is_compared(suite):
     worse = suite.change("def answer(text):\n    return 'no' if '7' in text else 'yes'\n")
     assert worse.code == 1
     assert "'c7'" in worse.err
+
+
+def test_a_store_of_nothing_says_why_there_is_nothing_to_compare_with(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(5, **{"bot.py": "raise SystemExit('not ready')\n", "ci-eval.yaml": config})
+    ended = suite.change(YES)
+
+    assert "the merge base could not be run" in ended.err
+    assert "not ready" in ended.err
+    assert "nothing to compare with: judged by thresholds alone" in ended.err
+    assert ended.code == 0
 
 
 def test_while_nothing_is_stored_thresholds_decide_and_the_merge_base_is_not_run(suite):

@@ -216,7 +216,7 @@ class FakeGitLab(Loopback):
 
     @property
     def schedule_env(self) -> dict[str, str]:
-        """What a job of a scheduled pipeline is told."""
+        """The variables of a job in a scheduled pipeline."""
         return {
             "GITLAB_CI": "true",
             "CI_API_V4_URL": f"{self.url}/api/v4",

@@ -15,8 +15,6 @@ from ci_eval.runtime.workers.setup_commands import Command, Setup
 from ci_eval.runtime.workers.worker_pool import WORKER, Adapter, Pool
 from ci_eval.runtime.workers.worker_wire import encode
 
-FOREIGN = "CI_EVAL_FOREIGN"
-"""The variable with the work tree of the change, from which the base arm must import nothing."""
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -73,8 +71,6 @@ class UnderPython(Record):
             adapted = (str(adapter.path), encode(adapter.options)) if adapter else ()
             argv = (interpreter, WORKER, str(root), target, *adapted)
             env = environments.agent_environment(context, self.env)
-            if context.change:
-                env |= {FOREIGN: str(context.change.clone.top)}
             return Launch(argv, env, root, context.agent_account)
 
         async with setup.in_use():
@@ -87,11 +83,7 @@ class UnderPython(Record):
     def _find_interpreter(self, context: RunContext) -> str | None:
         if self.interpreter is None:
             return isolation.interpreter(context.env)
-        found = environments.find_agent_program(self.interpreter, context, self.env)
-        if found is None and context.change:
-            # The merge base may use the virtual environment that an earlier step made.
-            return environments.find_agent_program(self.interpreter, context.change, self.env)
-        return found
+        return environments.find_agent_program(self.interpreter, context, self.env)
 
 
 class _Named(Record):

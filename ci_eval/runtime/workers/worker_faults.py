@@ -57,20 +57,6 @@ def not_loaded(target: str, exc: BaseException, folder: str) -> str:
     return f"cannot load {target!r}: {bounded(message)}" + "".join(lines)
 
 
-def refuse_imports(foreign: str) -> None:
-    """Raise `ImportError` if a module was imported from the folder `foreign`.
-
-    An installation in development mode would import the code of the change into the base arm.
-    Installed packages are another matter: an environment may be in that folder.
-    """
-    folder = os.path.realpath(foreign) + os.sep
-    for name, module in list(sys.modules.items()):
-        path = os.path.realpath(getattr(module, "__file__", None) or os.sep)
-        is_installed = {"site-packages", "dist-packages"} & set(path.split(os.sep))
-        if path.startswith(folder) and not is_installed and name != "__main__":
-            raise ImportError(f"{name} is imported from the work tree of the change: {path}")
-
-
 def in_short(value: Any) -> str:
     """Return the type of `value` and the beginning of its `repr`."""
     shown = cut(_safely(repr, value))

@@ -203,7 +203,7 @@ class Job:
         self._base.fingerprints = self._now.fingerprints
 
     def decided(self) -> Examined:
-        """Return what is found once nothing more is wanted."""
+        """Return the findings after the last round."""
         while True:
             base = Past(meta("base"), self._base)
             found = examine(meta(), self._now, self._before, GATE, base)

@@ -111,10 +111,24 @@ def test_a_merge_base_without_the_configuration_or_that_the_clone_lacks_is_named
             pass
 
 
+def test_programs_of_the_change_are_not_those_of_the_merge_base(repo):
+    python = '{python: "bot:answer", interpreter: ./run-python}'
+    config = CONFIG.replace('{python: "bot:answer"}', python)
+    base = repo.commit("its own Python", **{"suite/ci-eval.yaml": config})
+    program = repo.folder / "suite/run-python"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    repo.commit("change")
+
+    now = planned(repo)
+    with pytest.raises(NoBaseArmError, match="there is no program"), base_arm(*now, base):
+        pass
+
+
 def test_without_a_repository_there_is_no_merge_base(tmp_path, repo):
     change, _ = planned(repo)
     elsewhere = RunContext(env={**ENV}, root=tmp_path, now=lambda: 0.0)
 
-    with pytest.raises(NoBaseArmError, match="not in a git repository"):  # noqa: SIM117  # one line
-        with base_arm(change, elsewhere, repo.head):
-            pass
+    no_repository = pytest.raises(NoBaseArmError, match="not in a git repository")
+    with no_repository, base_arm(change, elsewhere, repo.head):
+        pass

@@ -240,7 +240,7 @@ def test_of_equal_suspects_the_same_are_confirmed_whatever_their_order(planned):
 
 
 def in_both(now: str, base: str, *before: str) -> Redraws:
-    """Return what is wanted where the merge base showed `base`."""
+    """Return the next round after the merge base showed `base`."""
     seen = Past(meta("base"), columns(base, FACTS))
     return wanted(examine(meta(), columns(now, FACTS), past(*before), RERUN, seen), RERUN)
 
