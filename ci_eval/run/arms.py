@@ -210,7 +210,7 @@ def base_folder(folder: Path) -> Path:
 def clear_base(folder: Path, *, resume: bool) -> None:
     """Remove what an earlier run left of its base arm; a resumed run keeps the traces."""
     base = base_folder(folder)
-    if base.is_symlink():
+    if base.is_symlink() or base.is_file():
         base.unlink()
     elif resume:
         (base / RUN_FILE).unlink(missing_ok=True)

@@ -414,7 +414,7 @@ def context(tmp_path: Path) -> RunContext:
 
 
 def told(before: Keys, after: Keys, context: RunContext, *, compared: bool) -> list[str]:
-    """Return the findings about a change, whether its run is compared with an earlier one or not."""
+    """Return the findings about a change, compared with an earlier run or not."""
     paths = [context.root / name for name in ("before.yaml", "after.yaml")]
     for path, each in zip(paths, (before, after), strict=True):
         path.write_text(json.dumps(BASE | each))

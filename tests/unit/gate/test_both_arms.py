@@ -61,7 +61,7 @@ def test_what_drops_against_the_merge_base_too_has_regressed():
     (delta,) = found.deltas
 
     assert (delta.outcome, delta.confirmed) == ("regressed", True)
-    assert delta.reason == "in the same job, the merge base does not drop"
+    assert delta.reason == "the merge base scores higher in the same job"
     assert delta.p_value == pytest.approx(2**-12)
 
 
