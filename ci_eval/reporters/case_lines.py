@@ -4,12 +4,21 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Literal, NamedTuple
 
+from ci_eval.records.cases import Status, ToolCall
 from ci_eval.records.findings import Report
-from ci_eval.records.trials import TrialKey
+from ci_eval.records.results import Score, TrialResult
+from ci_eval.records.trials import Trace, TrialKey
 from ci_eval.reporters._criteria_rows import judged_by_threshold
-from ci_eval.reporters._evidence import Exhibit
+from ci_eval.reporters._evidence import (
+    Exhibit,
+    call_lines,
+    exhibits_of,
+    shown_value,
+    wrapped,
+)
 from ci_eval.reporters._notable_cases import Bounds, Finding, Findings, Trouble
 from ci_eval.reporters._notable_cases import Line as ScoreLine
+from ci_eval.run_files import report_phrases
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import counted, exact, score, terminal
 from ci_eval.text.word_diff import word_diff
@@ -19,6 +28,9 @@ Style = Literal["", "strong", "good", "bad", "open", "faint", "minus", "plus", "
 GUTTER = "  │ "
 """Begins each line of evidence, so that no runner takes one for a command."""
 _MAX_LINE = 5_000
+_STATUSES: dict[Status, Style] = {Status.PASSED: "good", Status.SKIPPED: "faint"}
+_WHOLE = 300
+"""Lines of a text, and invocations, of a case that is shown whole."""
 
 
 class Span(NamedTuple):
@@ -62,6 +74,62 @@ def first_case(report: Report) -> TrialKey | None:
     return TrialKey(agent=found.agent, evalset=found.evalset, case=found.case) if found else None
 
 
+def trial_lines(result: TrialResult, trace: Trace | None, *, width: int) -> Iterator[Line]:
+    """Yield one trial whole: the conversation, the scores with their evidence, and the output."""
+    turns = trace.invocations if trace else ()
+    for number, turn in enumerate(turns, start=1):
+        where = f" {number}" if len(turns) > 1 else ""
+        yield from _titled(f"User{where}", wrapped(turn.user) or ["(no text)"])
+        if calls := turn.tool_calls:
+            yield from _titled(f"Tool calls{where}", _calls_with_results(calls))
+        yield from _titled(f"Response{where}", wrapped(turn.response) or ["(empty)"])
+    if result.error:
+        yield (Span("  ERROR ", "bad"), Span(result.error.kind))
+        yield from _gutter(wrapped(result.error.message))
+    for each in result.scores if not result.error else ():
+        yield from _score_lines(each, width)
+    if result.output:
+        yield from _titled("Output of the agent", wrapped(result.output))
+    if result.cut_off:
+        yield (Span(f"  {terminal(report_phrases.cut_off(result.cut_off))}"),)
+
+
+def _calls_with_results(calls: Iterable[ToolCall]) -> Iterator[str]:
+    for call in calls:
+        yield from call_lines([{"name": call.name, "args": call.args}])
+        if call.result is not None:
+            yield from (f"  → {line}" for line in wrapped(shown_value(call.result) or "null"))
+
+
+def _score_lines(found: Score, width: int) -> Iterator[Line]:
+    value = f" {score(found.value, found.threshold)}" if found.value is not None else ""
+    bound = ""
+    if found.value is not None and found.threshold is not None:
+        relation = "≥" if found.better == "higher" else "≤"
+        bound = f" (needs {relation} {exact(found.threshold)})"
+    name = terminal(f"{found.name}{value}{bound}")
+    yield (Span("  "), status_span(found.status), Span(name))
+    if found.reason:
+        yield from _gutter(wrapped(found.reason))
+    for exhibit in exhibits_of(found, max_lines=_WHOLE, max_invocations=_WHOLE):
+        yield from exhibit_lines(exhibit, width)
+
+
+def status_span(status: Status) -> Span:
+    """Return a status as the first word of a line."""
+    return Span(f"{status.upper()} ", _STATUSES.get(status, "bad"))
+
+
+def _titled(title: str, lines: Iterable[str]) -> Iterator[Line]:
+    yield (Span(f"  {title}", "faint"),)
+    yield from _gutter(lines)
+
+
+def _gutter(lines: Iterable[str]) -> Iterator[Line]:
+    for text in lines:
+        yield (Span(GUTTER, "faint"), _span(text))
+
+
 def _finding_lines(finding: Finding, width: int) -> Iterator[Line]:
     is_sure = any(line.what != "suspected" for line in finding.lines)
     kind = "FAILED" if is_sure else "SUSPECTED"
@@ -97,20 +165,22 @@ def _value(line: ScoreLine) -> str:
 def _trouble_lines(trouble: Trouble) -> Iterator[Line]:
     names = ", ".join(trouble.cases) + (" and others" if trouble.more else "")
     yield (Span("ERROR ", "bad"), Span(terminal(names), "strong"))
-    for text in trouble.message.splitlines() or [""]:
-        yield (Span(GUTTER + terminal(text, _MAX_LINE)),)
+    yield from _gutter(wrapped(trouble.message))
     yield ()
 
 
 def exhibit_lines(exhibit: Exhibit, width: int) -> Iterator[Line]:
     """Yield a piece of evidence; differences of texts as differences of words."""
     note = " (- expected, + actual)" if exhibit.kind == "diff" else ""
-    yield (Span(f"  {one_line(exhibit.title, 200)}{note}", "faint"),)
+    yield (Span(f"  {terminal(exhibit.title)}{note}", "faint"),)
     if exhibit.title.startswith("Response"):
         yield from _words(exhibit, width - 2 * len(GUTTER))  # leaves room for marks
         return
+    if exhibit.kind != "diff":
+        yield from _gutter(exhibit.lines)
+        return
     for text in exhibit.lines:
-        yield (Span(GUTTER, "faint"), _diff_span(text) if exhibit.kind == "diff" else _span(text))
+        yield (Span(GUTTER, "faint"), _diff_span(text))
 
 
 def _diff_span(text: str) -> Span:

@@ -102,7 +102,7 @@ def test_the_key_that_a_judge_lacks_is_the_first_reason_and_told_once(project: P
     assert ended.code == 6
     lacks = f"the judge of final_response_match_v2 lacks GOOGLE_API_KEY or GEMINI_API_KEY; {FORKS}"
     assert reasons(project) == [f"1 case of 1 could not be measured: {lacks}"]
-    assert "INCOMPLETE: the suite was not evaluated" in ended.err
+    assert "INCOMPLETE: the suite was not evaluated" in ended.out
     first = project.read("comment.md").splitlines()[2]
     assert first.startswith("> **shop was not evaluated:** 1 case of 1 could not be measured")
     assert f"lacks GOOGLE_API_KEY or GEMINI_API_KEY; {FORKS}." in first
