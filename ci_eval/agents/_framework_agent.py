@@ -20,7 +20,7 @@ from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import BadAnswerError, TrialError, failure_kind
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.workers.user_function import UnderPython
+from ci_eval.runtime.workers.user_function import TARGET, UnderPython
 from ci_eval.runtime.workers.worker_pool import Adapter, Lease, Pool
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
@@ -51,6 +51,11 @@ class Framework(UnderPython, Agent):
     def target(self) -> str:
         """The target for the adapter: the agent, as its framework names it."""
         return str(getattr(self, self.type_name))
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        """Yield the agent; a folder is none."""
+        if TARGET.fullmatch(self.target):
+            yield self.type_name, self.target
 
     def invocation(self, message: Content, reply: Mapping[str, Json], seconds: float) -> Invocation:
         """Convert the adapter's reply to `message`, which took `seconds`, to an invocation.

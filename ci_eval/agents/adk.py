@@ -13,7 +13,7 @@ from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.path_checks import contained
+from ci_eval.runtime.path_checks import contained, similar_path
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _AGENT_FILES = ("__init__.py", "agent.py", "root_agent.yaml")
@@ -58,7 +58,12 @@ class Adk(Framework):
         elif path.exists():
             yield "adk", f"{self.adk!r} is not a folder; name its folder"
         elif not _MODULE.fullmatch(self.adk):
-            yield "adk", f"there is no folder {self.adk!r}"
+            yield "adk", f"there is no folder {self.adk!r}{similar_path(context.root, self.adk)}"
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        """Yield the agent if it is a module."""
+        if _MODULE.fullmatch(self.adk):
+            yield "adk", self.adk
 
     def opening(self, trial: Trial, session_id: str) -> dict[str, Any]:
         """Return the session; the default app and user are ADK's."""

@@ -1,18 +1,24 @@
-"""Progress and results of a run on the console, all on stderr."""
+"""The console: results on stdout; progress, warnings and errors on stderr."""
 
+import shlex
+import shutil
 import sys
-from collections import Counter
+import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, Self
+from typing import Any
 
-from ci_eval.records.cases import Status
+import click
+
+from ci_eval.cli import logs
 from ci_eval.records.errors import Problem
 from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
-from ci_eval.records.results import JudgeUsage, TrialResult
-from ci_eval.run import collect
+from ci_eval.records.results import JudgeUsage
+from ci_eval.records.trials import TrialKey
+from ci_eval.reporters.case_lines import Line, Span, Style, failure_lines, first_case
 from ci_eval.run.cost_estimate import Estimate
 from ci_eval.run_files import report_phrases
+from ci_eval.run_files.file_names import REPORT_FOLDER
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import (
     counted,
@@ -26,27 +32,74 @@ from ci_eval.text.templates import (
     terminal,
 )
 
-MAX_LINES = 40
-"""Maximum number of failed trials printed."""
 MAX_LISTED = 20
 """Maximum number of list lines printed."""
 MAX_PROBLEMS = 50
 """Maximum number of problems printed; the rest are counted."""
+MAX_SHOWN = 5
+"""Default number of failed cases printed with their evidence."""
+MAX_SHOWN_VERBOSE = 50
+"""The same with `--verbose`."""
+EVIDENCE_LINES = 12
+"""Maximum number of lines of each piece of evidence."""
 MAX_BROKEN = 5
 """Maximum number of broken or suspected cases printed; the rest are counted."""
-STEPS = 10
-"""Number of progress lines where stderr is not a terminal."""
 
 
 def say(line: str = "") -> None:
-    """Print one line, without terminal control sequences."""
+    """Print one line on stderr, without terminal control sequences."""
     sys.stderr.write(terminal(line) + "\n")
 
 
-def say_text(template: str, **values: object) -> None:
-    """Print a template of the folder `console`."""
+def out(line: str = "") -> None:
+    """Print one line of a result on stdout, without terminal control sequences."""
+    sys.stdout.write(terminal(line) + "\n")
+
+
+def out_spans(line: Line) -> None:
+    """Print one line of harmless spans on stdout; in color on a terminal."""
+    colored = has_color()
+    sys.stdout.write("".join(_styled(span, colored=colored) for span in line).rstrip() + "\n")
+
+
+def has_color() -> bool:
+    """Return True if stdout shows colors; `NO_COLOR` and `FORCE_COLOR` take precedence."""
+    command = click.get_current_context(silent=True)
+    env = (command.find_root().obj if command else None) or {}
+    if env.get("NO_COLOR"):
+        return False
+    return bool(env.get("FORCE_COLOR")) or sys.stdout.isatty()
+
+
+def width() -> int:
+    """Return the number of columns of stdout; 100 if it is not a terminal."""
+    return max(40, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100
+
+
+def _styled(span: Span, *, colored: bool) -> str:
+    if colored:
+        return click.style(span.text, **_STYLES[span.style]) if span.style else span.text
+    before, after = {"removed": ("[-", "-]"), "added": ("{+", "+}")}.get(span.style, ("", ""))
+    return f"{before}{span.text}{after}"
+
+
+_STYLES: dict[Style, dict[str, Any]] = {
+    "strong": {"bold": True},
+    "good": {"fg": "green", "bold": True},
+    "bad": {"fg": "red", "bold": True},
+    "open": {"fg": "yellow", "bold": True},
+    "faint": {"dim": True},
+    "minus": {"fg": "red"},
+    "plus": {"fg": "green"},
+    "removed": {"fg": "red", "strikethrough": True},
+    "added": {"fg": "green", "underline": True},
+}
+
+
+def out_text(template: str, **values: object) -> None:
+    """Print a template of the folder `console` on stdout."""
     for line in text_lines(template, **values):
-        say(line)
+        out(line)
 
 
 def text_lines(template: str, **values: object) -> list[str]:
@@ -79,139 +132,34 @@ def say_problems(problems: Iterable[Problem]) -> None:
         say(f"… and {len(listed) - MAX_PROBLEMS} more")
 
 
-def say_list(title: str, lines: Sequence[str]) -> None:
-    """Print a titled list of at most `MAX_LISTED` lines, or nothing if it is empty."""
+def out_list(title: str, lines: Sequence[str]) -> None:
+    """Print a titled list of at most `MAX_LISTED` lines on stdout, or nothing if it is empty."""
     if not lines:
         return
-    say()
-    say(f"{title} ({len(lines)}):")
+    out()
+    out(f"{title} ({len(lines)}):")
     for line in lines[:MAX_LISTED]:
-        say(f"- {one_line(line, 300)}")
+        out(f"- {one_line(line, 300)}")
     if len(lines) > MAX_LISTED:
-        say(f"… and {len(lines) - MAX_LISTED} more; --json has all")
+        out(f"… and {len(lines) - MAX_LISTED} more; --json has all")
 
 
-class Progress(collect.Progress):
-    """Shows progress: a bar on a terminal, otherwise a bounded number of lines."""
-
-    def __init__(self, count: int, *, grouped: bool) -> None:
-        self._count = count
-        self._grouped = grouped
-        self._done = 0
-        self._lines = 0
-        self._ended = dict.fromkeys(Status, 0)
-        self._causes: Counter[tuple[str, ...]] = Counter()
-        """Number of trials by agent and cause of error."""
-        self._bar: Any = None
-
-    def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            self._bar = _bar(self._count)
-            self._bar.start()
-        elif self._grouped:
-            sys.stderr.write(f"::group::{self._count} trials\n")
-        else:
-            say(counted(self._count, "trial"))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for (agent, kind, cause), count in self._causes.items():
-            if count > 1:
-                more = counted(count - 1, "more trial")
-                self._print(f"ERROR {agent} · {more}: {kind}: same cause: {one_line(cause, 200)}")
-        if self._bar:
-            self._bar.stop()
-        elif self._grouped:
-            sys.stderr.write("::endgroup::\n")
-
-    def landed(self, result: TrialResult) -> None:
-        """Count a result, and print it if it did not pass."""
-        self._done += 1
-        self._ended[result.status] += 1
-        if result.status in (Status.FAILED, Status.ERROR) and self._is_news(result):
-            self._lines += 1
-            if self._lines <= MAX_LINES:
-                self._print(_line(result))
-            elif self._lines == MAX_LINES + 1:
-                self._print("… see the reports for the others")
-        self._show()
-
-    def advanced(self) -> None:
-        """Count a trial of the base arm."""
-        self._done += 1
-        self._show()
-
-    def _show(self) -> None:
-        if self._bar:
-            self._bar.advance(self._bar.task_ids[0])
-        elif self._count > STEPS and self._done * STEPS % self._count < STEPS:
-            say(f"{self._done}/{self._count}: {self._so_far()}")
-
-    def rerun(self, trials: int) -> None:
-        """Add trials, and print the reason."""
-        if not trials:
-            return
-        self._count += trials
-        if self._bar:
-            self._bar.update(self._bar.task_ids[0], total=self._count)
-        self._print(f"inconclusive: running {counted(trials, 'more trial')}")
-
-    def reused(self, trials: int, invocations: int) -> None:
-        """Print what was reused from the run that this one resumes."""
-        begun = f", and {counted(invocations, 'invocation')} of others" if invocations else ""
-        say(f"reused {counted(trials, 'trial')}{begun} from the previous run")
-
-    def _is_news(self, result: TrialResult) -> bool:
-        """Return True if this is the agent's first error with this cause."""
-        cause = result.error.cause if result.error else None
-        if cause is None:
-            return True
-        self._causes[result.key.agent, *cause] += 1
-        return self._causes[result.key.agent, *cause] == 1
-
-    def _so_far(self) -> str:
-        return ", ".join(f"{count} {status}" for status, count in self._ended.items() if count)
-
-    def _print(self, line: str) -> None:
-        if self._bar:
-            self._bar.console.print(terminal(line), markup=False, highlight=False)
-        else:
-            say(line)
+def shown_cases(given: int | None) -> int:
+    """Return the number of failed cases to print: as given, or by `--quiet` and `--verbose`."""
+    if given is not None:
+        return given
+    if logs.is_quiet():
+        return 0
+    return MAX_SHOWN_VERBOSE if logs.is_verbose() else MAX_SHOWN
 
 
-def _bar(count: int) -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
-    progress.add_task("trials", total=count)
-    return progress
-
-
-def _line(result: TrialResult) -> str:
-    """Return one line about a trial that did not pass."""
-    key = result.key
-    again = f" (repeat {key.repeat + 1})" if key.repeat else ""
-    name = f"{result.status.upper()} {key.agent} · {key.evalset} · {key.case}{again}"
-    if result.error:
-        return f"{name}: {result.error.kind}: {result.error.gist}"
-    said = [
-        f"{score.name} {plain(score.value)} {'<' if score.better == 'higher' else '>'} "
-        f"{score.threshold:g}"
-        if score.value is not None and score.threshold is not None
-        else f"{score.name}: {score.reason}"
-        for score in result.scores
-        if score.status in (Status.FAILED, Status.ERROR)
-    ]
-    return f"{name}: {'; '.join(said)}"
-
-
-def say_report(report: Report, folder: str) -> None:
-    """Print the verdict with its reasons, and the table of criteria."""
+def out_report(report: Report, folder: str, *, most: int = MAX_SHOWN) -> None:
+    """Print the first `most` failures, the verdict with its reasons, and the table of criteria."""
+    for line in failure_lines(report, most=most, lines=EVIDENCE_LINES, width=width()):
+        out_spans(line)
     comparison = report.comparison or Comparison()
     places = {(each.group.agent, each.group.evalset) for each in comparison.deltas}
-    say_text(
+    verdict, *reasons = text_lines(
         "run_verdict.txt.j2",
         report=report,
         comparison=comparison,
@@ -221,13 +169,49 @@ def say_report(report: Report, folder: str) -> None:
         several=len(places) > 1,
         wording=report_phrases,
     )
-    say()
-    rows = [_row(group, report) for group in report.groups]
-    heads = ("agent", "evalset", "criterion", "score", "threshold", "baseline", "passed")
-    say_table(heads, rows)
-    say_text(
-        "run_details.txt.j2", report=report, folder=folder, spent=spent, wording=report_phrases
+    out_spans((Span(terminal(verdict), _VERDICTS[report.verdict.outcome]),))
+    for reason in reasons:
+        out(reason)
+    out()
+    out_table(*_criteria_table(report))
+    place = first_case(report) if report.verdict.outcome != "passed" else None
+    out_text(
+        "run_details.txt.j2",
+        report=report,
+        folder=folder,
+        spent=spent,
+        wording=report_phrases,
+        show=_show_command(report, place, folder) if place else "",
     )
+    sys.stdout.flush()  # what follows on stderr comes after it in a log of both
+
+
+_VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "incomplete": "open"}
+
+
+def _show_command(report: Report, place: TrialKey, folder: str) -> str:
+    """Return the command that shows a case whole; empty if it could not be copied."""
+    command = ["ci-eval", "show", place.case]
+    command += ["--agent", place.agent] if len(report.meta.agents) > 1 else []
+    command += ["--evalset", place.evalset] if len(report.meta.evalsets) > 1 else []
+    command += ["--out", folder] if folder != REPORT_FOLDER else []
+    line = shlex.join(command)
+    return line if line == terminal(line) else ""
+
+
+def _criteria_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return heads and rows of the criteria; without columns that say the same in each row."""
+    heads = ("agent", "evalset", "criterion", "score", "threshold", "baseline", "passed")
+    rows = [_row(group, report) for group in report.groups]
+    constant = {
+        "agent": len(report.meta.agents) == 1,
+        "evalset": len(report.meta.evalsets) == 1,
+        "baseline": report.comparison is None,
+    }
+    kept = [index for index, head in enumerate(heads) if not constant.get(head)]
+    return tuple(heads[index] for index in kept), [
+        tuple(row[index] for index in kept) for row in rows
+    ]
 
 
 def _broken(comparison: Comparison) -> list[CaseChange]:
@@ -240,12 +224,19 @@ def _broken(comparison: Comparison) -> list[CaseChange]:
     return sorted(found, key=lambda change: not change.certain)
 
 
-def say_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """Print a table: formatted on a terminal, plain otherwise."""
-    if sys.stderr.isatty():
-        _rich_table(heads, rows)
-    else:
-        sys.stderr.writelines(f"{line}\n" for line in _plain_table(heads, rows))
+def out_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print a table on stdout; on a terminal that is too narrow, as a list."""
+    lines = list(_plain_table(heads, rows))
+    if sys.stdout.isatty() and max(map(len, lines)) > width():
+        for row in rows:
+            out(row[0])
+            pairs = zip(heads[1:], row[1:], strict=True)
+            cells = ", ".join(f"{head}\N{NO-BREAK SPACE}{cell}" for head, cell in pairs)
+            for line in textwrap.wrap(cells, width() - 2, break_long_words=False):
+                out_spans((Span(f"  {terminal(line)}"),))
+        return
+    for number, line in enumerate(lines):
+        out_spans((Span(line, "" if number else "strong"),))
 
 
 def spent(usage: JudgeUsage) -> str:
@@ -312,15 +303,3 @@ def _plain_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterabl
     for row in table:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(cells).rstrip()
-
-
-def _rich_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*heads, box=box.SIMPLE_HEAD)
-    for row in rows:
-        table.add_row(*(Text(terminal(cell)) for cell in row))
-    Console(stderr=True).print(table)

@@ -23,6 +23,7 @@ from ci_eval.run.arms import NOT_CONFIRMED, Confirmation, base_folder, confirmed
 from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.collect import Collected, collected_from
 from ci_eval.run.plan import Plan, plan
+from ci_eval.run.requirements import absent
 from ci_eval.run_files.file_names import RUN_FILE
 from ci_eval.run_files.run_file import read_run
 from ci_eval.runtime.context import RunContext
@@ -55,6 +56,7 @@ def planned(
     `again` is the folder of an earlier run; only cases that did not pass in it are selected.
 
     Raises:
+        ConfigError: a Python module or name of an agent or criterion does not exist.
         NothingSelectedError: all cases passed in that run.
 
     """
@@ -70,7 +72,10 @@ def planned(
         tags=options["tag"],
         places=_not_passed(again / RUN_FILE) if again else None,
     )
-    return plan(loaded, context, selection=selection, repeats=options["repeats"]), context
+    found = plan(loaded, context, selection=selection, repeats=options["repeats"])
+    if problems := [*absent(loaded, found.pairs, context)]:
+        raise ConfigError(problems=problems)
+    return found, context
 
 
 def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:

@@ -68,6 +68,11 @@ def is_quiet() -> bool:
     return not _LOGGER.isEnabledFor(logging.WARNING)
 
 
+def is_verbose() -> bool:
+    """Return True if the user wants to know more."""
+    return _LOGGER.isEnabledFor(logging.INFO)
+
+
 def add_options(command: click.Command) -> None:
     """Add `--verbose` and `--quiet` to a command and its subcommands."""
     verbose = click.Option(
@@ -82,7 +87,7 @@ def add_options(command: click.Command) -> None:
         is_flag=True,
         expose_value=False,
         callback=_note,
-        help="Show no progress.",
+        help="Show no progress and no evidence.",
     )
     command.params += [verbose, quiet]
     for each in command.commands.values() if isinstance(command, click.Group) else ():

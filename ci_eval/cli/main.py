@@ -26,6 +26,7 @@ COMMANDS = {
     "report": ("report:report", "Reevaluate the gate for a stored run; write its reports."),
     "run": ("run.command:run", "Run the agents, score, compare, decide, and write reports."),
     "schema": ("plugins:schema", "Print the JSON schema of a configuration, for editors."),
+    "show": ("show:show", "Show one case of the last run, with all that was observed."),
     "validate": ("validate:validate", "Check configurations, evalsets and ADK eval configs."),
 }
 """Module and function of each command, and its line in `ci-eval --help`."""

@@ -40,6 +40,11 @@ record_option = click.option(
 repeats_option = click.option(
     "--repeats", type=click.IntRange(1, 1000), help="Number of times to run each case."
 )
+show_option = click.option(
+    "--show",
+    type=click.IntRange(min=0),
+    help="Failed cases to print; default 5, with -q 0, with -v 50.",
+)
 selection_options = combined(
     click.option("--agent", multiple=True, help="Only this agent; may be repeated."),
     click.option("--evalset", multiple=True, help="Only this evalset; may be repeated."),

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from ci_eval.cli import console, load
-from ci_eval.cli.exit_codes import EXIT_CODES, print_json
-from ci_eval.cli.options import json_option, out_option
+from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, print_json
+from ci_eval.cli.options import json_option, out_option, show_option
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run.report_assembly import write_report
@@ -18,8 +18,9 @@ from ci_eval.runtime.path_checks import refuse_links_out
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
 @click.option("-c", "--config", help="Configuration whose gate and baseline to use.")
 @out_option
+@show_option
 @json_option
-def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
+def report(run: str, config: str | None, out: str, show: int | None, *, as_json: bool) -> int:
     """Reevaluate the gate for a stored run and write its reports.
 
     RUN is a run.json, or the folder that it is in.
@@ -34,7 +35,8 @@ def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
         found, reports = compare_and_decide(collected, GateOptions(), None), {}
         context = load.context_of(Path(CONFIG_FILE))
     write_report(found, collected.run, Path(out), reports, context.secrets)
-    console.say_report(found, out)
+    with apart_from_json(as_json=as_json):
+        console.out_report(found, out, most=console.shown_cases(show))
     if as_json:
         print_json(found.model_dump(mode="json"))
     return EXIT_CODES[found.verdict.outcome]

@@ -138,6 +138,24 @@ def event(env: Mapping[str, str]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def from_fork(env: Mapping[str, str]) -> bool:
+    """Return True if the change is from a fork or Dependabot: no secrets, a read-only token."""
+    source = env.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID")
+    if source:
+        return source != env.get("CI_MERGE_REQUEST_PROJECT_ID")
+    if env.get("GITHUB_ACTOR") == "dependabot[bot]":
+        return True
+    match event(env):
+        case {"pull_request": {"head": {"repo": None}}}:
+            return True  # the fork has been deleted
+        case {
+            "pull_request": {"head": {"repo": {"full_name": str(head)}}},
+            "repository": {"full_name": str(base)},
+        }:
+            return head != base
+    return False
+
+
 def event_text(payload: Any, *path: str) -> str:
     """Return the text at `path` in the payload of an event; empty if there is none."""
     for step in path:

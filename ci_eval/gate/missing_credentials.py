@@ -1,36 +1,62 @@
-"""Missing credentials: keys and other variables that the environment lacks."""
+"""Causes for which an agent, a judge or a simulated user could not be asked at all."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ci_eval.records.findings import GroupSummary
 from ci_eval.records.results import JudgeUsage, RunMeta
+from ci_eval.records.trials import Failure
+from ci_eval.text.sanitize import one_line
 
-_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
-_WAY_OUT = "pull requests from forks get no secrets, see docs/forks.md"
+_REFUSED = re.compile(
+    r"api.?key|credential|unauthori[sz]ed|authenticat|permission|forbidden|\b40[13]\b",
+    re.IGNORECASE,
+)
+"""Words with which providers refuse a call without a valid key."""
+_FORK = "pull requests from forks get no secrets"
+MAX_CAUSE = 240
+"""Maximum length of the cause of an agent's errors, in characters."""
 
 
-def lacked(meta: RunMeta, groups: Sequence[GroupSummary], simulation: JudgeUsage | None) -> str:
-    """Return, in words, which missing credentials prevented a measurement; empty if none did.
+def lacked(
+    meta: RunMeta,
+    groups: Sequence[GroupSummary],
+    simulation: JudgeUsage | None,
+    failures: Mapping[str, Failure],
+) -> str:
+    """Return, in words, what prevented a measurement; empty if unknown.
 
-    A variable that an agent lacks is reported only if none of its cases was measured.
+    `failures` has the first error of each agent, which is reported only if none of its cases was
+    measured.  A variable that the agent lacks is named only if the error has to do with it.
     """
-    found = list(dict.fromkeys(_found(meta, groups, simulation)))
+    found = list(dict.fromkeys(_found(meta, groups, simulation, failures)))
     if not found:
         return ""
     said = found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
-    return f"{said}; {_WAY_OUT}" if _VARIABLE.search(said) else said
+    return f"{said}; {_FORK}" if meta.from_fork and "lacks " in said else said
 
 
 def _found(
-    meta: RunMeta, groups: Sequence[GroupSummary], simulation: JudgeUsage | None
+    meta: RunMeta,
+    groups: Sequence[GroupSummary],
+    simulation: JudgeUsage | None,
+    failures: Mapping[str, Failure],
 ) -> Iterator[str]:
-    for agent, missing in meta.lacking.items():
+    for agent, failure in failures.items():
         own = [each for each in groups if each.group.agent == agent]
         if any(each.errors for each in own) and all(each.value is None for each in own):
-            yield f"the agent {agent!r} lacks {missing}"
+            yield from _of_agent(agent, failure, meta.lacking.get(agent, ""))
     for group in groups:
         for missing in group.judging.lacking if group.judging else ():
             yield f"the judge of {group.group.criterion} lacks {missing}"
     for missing in simulation.lacking if simulation else ():
         yield f"the simulated user of scenarios lacks {missing}"
+
+
+def _of_agent(agent: str, failure: Failure, missing: str) -> Iterator[str]:
+    names = re.split(r" and | or ", missing) if missing else []
+    if names and (_REFUSED.search(failure.message) or any(n in failure.message for n in names)):
+        yield f"the agent {agent!r} lacks {missing}"
+    elif failure.cause:
+        verb = "cannot start" if failure.kind == "start" else "cannot be reached"
+        yield f"the agent {agent!r} {verb}: {one_line(failure.cause[1], MAX_CAUSE)}"

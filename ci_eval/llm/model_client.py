@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from ci_eval.forge.lineage import from_fork
 from ci_eval.formats.reported_models import served
 from ci_eval.llm.cassette import Cassette
 from ci_eval.llm.judge_settings import Judging, Simulation, endpoint, identity
@@ -101,10 +102,12 @@ def check(
     mode = judging.options.mode
     if mode == "replay" or (mode == "auto" and cassette and not cassette.is_empty):
         return  # every answer may be recorded
-    hint = (
-        "set it in the environment or with `judge.env_file`; pull requests from forks get no "
-        "secrets and need recorded answers: `judge: {mode: replay}`"
-    )
+    hint = "set it in the environment or with `judge.env_file`"
+    if from_fork(context.env):
+        hint = (
+            "pull requests from forks get no secrets and need recorded answers: "
+            "`judge: {mode: replay}`"
+        )
     if simulation and (missing := judging.player(simulation).missing(env)):
         raise UsageError(f"the simulated user of scenarios lacks {missing}", hint=hint)
     lacking = {

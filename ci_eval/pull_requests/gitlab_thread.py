@@ -151,9 +151,3 @@ def merge_request(env: Mapping[str, str], number: int | None = None) -> MergeReq
     # The commit of a merged-results pipeline is on no branch.
     commit = env.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or env.get("CI_COMMIT_SHA", "")
     return MergeRequest(project, named, f"{url}/-/merge_requests/{named}", commit)
-
-
-def is_of_fork(env: Mapping[str, str]) -> bool:
-    """Return True if the change comes from another project, whose jobs lack our token."""
-    source = env.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID")
-    return bool(source) and source != env.get("CI_MERGE_REQUEST_PROJECT_ID")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ci_eval.forge.github import GitHub, connected
 from ci_eval.forge.github_errors import GitHubError
-from ci_eval.forge.lineage import event
+from ci_eval.forge.lineage import from_fork
 from ci_eval.pull_requests import check_run, gitlab_thread, pull_request, sticky_comment
 from ci_eval.pull_requests.comment_options import Options, calls_for
 from ci_eval.pull_requests.comment_sections import Section, with_distinct_names
@@ -92,7 +92,7 @@ def post_as(
 
 def _not_posted(exc: PostingError, context: RunContext) -> Posted:
     """Report the failure; a read-only token of a fork is expected and no warning."""
-    if exc.is_refusal and _of_stranger(context.env):
+    if exc.is_refusal and from_fork(context.env):
         context.say(f"no comment yet: {exc}; {_DEFERRED}")
         return Posted("deferred")
     warn(f"no comment: {exc}", exc.hint, context)
@@ -153,7 +153,7 @@ async def _check_run(github: GitHub, report: Report, commit: str, context: RunCo
     try:
         await check_run.make(github, report, commit, run_link(context.env))
     except GitHubError as exc:
-        if exc.status in (403, 404) and _of_stranger(context.env):
+        if exc.status in (403, 404) and from_fork(context.env):
             context.say(f"no check run: {exc}; {_READS}")
         else:
             warn(f"no check run: {exc}", exc.hint, context)
@@ -189,18 +189,3 @@ def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -
 def ci_number(env: Mapping[str, str], name: str) -> int:
     """Return a number that CI counts up; 0 if it is not set."""
     return int(env[name]) if re.fullmatch("[0-9]{1,18}", env.get(name, "")) else 0
-
-
-def _of_stranger(env: Mapping[str, str]) -> bool:
-    """Return True if the author of the event gets only a read-only token."""
-    if env.get("GITHUB_ACTOR") == "dependabot[bot]" or gitlab_thread.is_of_fork(env):
-        return True
-    match event(env):
-        case {"pull_request": {"head": {"repo": None}}}:
-            return True  # the fork has been deleted
-        case {
-            "pull_request": {"head": {"repo": {"full_name": str(head)}}},
-            "repository": {"full_name": str(base)},
-        }:
-            return head != base
-    return False

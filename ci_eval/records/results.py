@@ -184,6 +184,8 @@ class RunMeta(Stored):
     """The agents that only tell what was recorded, so that no trial can be repeated."""
     lacking: Mapping[str, str] = {}
     """Missing environment variables such as credentials, by agent."""
+    from_fork: bool = False
+    """Whether it is of a pull request from a fork, which gets no secrets."""
 
 
 class Run(NamedTuple):

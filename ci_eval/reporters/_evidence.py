@@ -57,15 +57,15 @@ def _exhibits(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
     rest = dict(evidence)
     calls = rest.pop("expected_tool_calls", None), rest.pop("actual_tool_calls", None)
     texts = rest.pop("expected", None), rest.pop("actual", None)
-    yield Exhibit("Tool calls", "diff", _compared(*map(_call_lines, calls)))
-    yield Exhibit("Response", "diff", _compared(*_text_lines(*map(_plain, texts))))
+    yield Exhibit("Tool calls", "diff", _compared(*map(call_lines, calls)))
+    yield Exhibit("Response", "diff", _compared(*_text_lines(*map(shown_value, texts))))
     for title, lines in _judge_evidence.extracted(rest):
         shown = [part for line in lines for part in _indented(line)]
         yield Exhibit(_title(title), "data" if len(shown) > 1 else "text", tuple(shown))
     for name, value in rest.items():
         kind: Literal["text", "data"] = "text" if isinstance(value, str) else "data"
         title = name[:_WIDTH].replace("_", " ").capitalize()
-        yield Exhibit(_title(title), kind, tuple(wrapped(_plain(value) or "null")))
+        yield Exhibit(_title(title), kind, tuple(wrapped(shown_value(value) or "null")))
 
 
 def _title(text: str) -> str:
@@ -100,12 +100,12 @@ def _compared(expected: list[str], actual: list[str]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _call_lines(calls: Json) -> list[str]:
+def call_lines(calls: Json) -> list[str]:
     """Return tool calls in Python syntax, long ones with one argument per line."""
     if calls is None:
         return []
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        return wrapped(_plain(calls) or "")
+        return wrapped(shown_value(calls) or "")
     calls_shown = chain.from_iterable(map(_call, calls[:_MAX_ITEMS]))
     lines = [_cut(clean(line).replace("\n", " "), 2 * _WIDTH) for line in calls_shown]
     if len(calls) > _MAX_ITEMS:
@@ -170,7 +170,7 @@ def _first(lines: list[str], limit: int) -> list[str]:
     return lines if len(lines) <= limit else [*lines[:limit], "  … more in run.json"]
 
 
-def _plain(value: Json) -> str | None:
+def shown_value(value: Json) -> str | None:
     """Return a text unchanged and any other value as JSON; `None` stands for no value."""
     if value is None or isinstance(value, str):
         return value

@@ -9,7 +9,7 @@ from typing import IO, NamedTuple, Self
 
 from ci_eval.records.findings import GroupKey, Report, Totals
 from ci_eval.records.results import JudgeUsage, Run, RunMeta, TrialResult
-from ci_eval.records.trials import Trace, Trial
+from ci_eval.records.trials import Failure, Trace, Trial
 from ci_eval.run.execute import ToTry
 from ci_eval.run.plan import Plan
 from ci_eval.run_files import report_phrases
@@ -70,6 +70,8 @@ class Tally:
     duration_s: float = 0.0
     judging: dict[GroupKey, JudgeUsage] = field(default_factory=dict)
     simulation: JudgeUsage | None = None
+    failures: dict[str, Failure] = field(default_factory=dict)
+    """The first error of each agent."""
     cut_off: dict[str, list[str]] = field(default_factory=dict)
     """The cases whose responses were cut off, by the reason."""
 
@@ -79,6 +81,8 @@ class Tally:
         self.trials += 1
         self.retried += result.attempts > 1
         self.duration_s += result.duration_s
+        if result.error:
+            self.failures.setdefault(result.key.agent, result.error)
         for reason in result.cut_off:
             self.cut_off.setdefault(reason, []).append(result.key.case)
         if result.simulation:

@@ -135,7 +135,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         comparison,
         baseline_configured=baseline is not None,
         loosened=() if comparison else weakened,
-        lacking=lacked(meta, groups, tally.simulation),
+        lacking=lacked(meta, groups, tally.simulation, tally.failures),
         unconfirmed=confirmation.unconfirmed,
     )
     return Report(

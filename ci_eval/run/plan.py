@@ -24,7 +24,7 @@ from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run import requirements
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.path_checks import contained, path_error
+from ci_eval.runtime.path_checks import contained, path_error, similar_path
 from ci_eval.storage.adk_storage import evalset_place
 from ci_eval.storage.gcs import Storage
 from ci_eval.storage.gs_uri import Place, fits_object, has_pattern, is_place, literal
@@ -225,7 +225,9 @@ class _Planner:
                     self._problem(f"two evalsets are called {name!r}", ("evalsets", entry))
                     continue
                 names.add(name)
-                opened = self._open(single) if not wanted or {entry, name} & {*wanted} else None
+                opened = (
+                    self._open(entry, single) if not wanted or {entry, name} & {*wanted} else None
+                )
                 if opened:
                     found[name] = _Opened(entry, single, opened)
         self._check_wanted("evalset", names, wanted)
@@ -280,13 +282,17 @@ class _Planner:
     def _shown(self, path: str) -> str:
         return path if is_place(path) else self.context.shown(path)
 
-    def _open(self, spec: EvalSetSpec) -> OpenedEvalSet | None:
+    def _open(self, entry: str, spec: EvalSetSpec) -> OpenedEvalSet | None:
         try:
             if is_place(spec.path):
                 opened = open_stored(spec.path, self._storage)
                 self.problems += opened.warnings
                 return opened
             path = contained(self.context.root, spec.path)
+            if not path.exists():
+                similar = similar_path(self.context.root, spec.path)
+                self._problem(f"there is no file {spec.path!r}{similar}", ("evalsets", entry))
+                return None
             opened = open_evalset(path, shown=self.context.shown(spec.path))
         except UsageError as exc:
             self.problems += exc.problems

@@ -10,6 +10,8 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import Problem, Severity
 from ci_eval.records.evalset_facts import CaseFacts
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.workers.user_function import UnderPython
 
 MAX_LINES = 20
 """Maximum number of unjudged cases named per evalset."""
@@ -66,6 +68,20 @@ def problems(
             yield replace(problem, severity=refused)
     if not partly:
         yield from _unread_assertions(config, evalsets, pairs)
+
+
+def absent(config: Config, pairs: Pairs, context: RunContext) -> Iterator[Problem]:
+    """Yield the Python modules and names of agents and criteria that do not exist."""
+    agents = dict.fromkeys(agent for agent, _ in pairs)
+    criteria = {name: each for chosen in pairs.values() for name, each in chosen.items()}
+    for kind, used in (
+        ("agents", {name: config.agents[name] for name in agents}),
+        ("criteria", criteria),
+    ):
+        for name, each in used.items():
+            found: object = each
+            for field, message in found.absent(context) if isinstance(found, UnderPython) else ():
+                yield config.document.problem(message, (kind, name, field))
 
 
 def _unplayable(config: Config, chosen: Sequence[PlannedEvalSet]) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from secrets import token_hex
 
 from ci_eval import __version__
 from ci_eval.config.criterion_facts import facts_of
-from ci_eval.forge.lineage import current_branch
+from ci_eval.forge.lineage import current_branch, from_fork
 from ci_eval.plugins import points
 from ci_eval.records.cases import Json, Record
 from ci_eval.records.results import RunMeta
@@ -43,6 +43,7 @@ def describe(plan: Plan, context: RunContext) -> RunMeta:
         },
         warnings=tuple(map(str, plan.warnings)),
         recordings=tuple(name for name in agents if not config.agents[name].converses),
+        from_fork=from_fork(context.env),
         lacking={
             name: missing
             for name in agents

@@ -33,6 +33,22 @@ def trace_line(trace: Trace, **more: Json) -> str:
     return _line(row | more)
 
 
+def read_traces(path: Path, place: tuple[str, str, str]) -> dict[TrialKey, Trace]:
+    """Return the traces of an agent on a case of an evalset; the last one of each repeat counts.
+
+    Lines that are damaged, or too long, are left out.
+    """
+    found: dict[TrialKey, Trace] = {}
+    with path.open("rb") as file:
+        for line in iter(lambda: file.readline(MAX_LINE_BYTES), b""):
+            row = _row(line)
+            key = _key(row)
+            trace = _trace(key, row) if key and key.place == place else None
+            if key and trace:
+                found[key] = trace
+    return found
+
+
 class Journal:
     """Every trace of a run, written as soon as it is observed."""
 
@@ -208,6 +224,8 @@ def _key(row: Mapping[str, Json]) -> TrialKey | None:
 def _trace(key: TrialKey, row: Mapping[str, Json]) -> Trace | None:
     """Return the trace in `row`; `None` if another version wrote it in a different form."""
     if {"invocations", "duration_s", "attempts"} <= row.keys():
+        failure = {"kind": row.get("error_kind", "recorded"), "message": row.get("error")}
         with suppress(ValueError):
-            return Trace.model_validate({**row, "key": key})
+            error = failure if row.get("error") is not None else None
+            return Trace.model_validate({**row, "key": key, "error": error})
     return None

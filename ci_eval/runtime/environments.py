@@ -60,6 +60,8 @@ it is set, and may be a pattern such as `LANGFUSE_*`.
 """
 
 
+_ALTERNATIVES = {"GOOGLE_API_KEY", "GEMINI_API_KEY"}
+"""Variables of which one is enough."""
 Variables = Mapping[str, str | None]
 """Variables with their values; `None` passes our own on."""
 
@@ -123,9 +125,16 @@ def unset(declared: Variables, ours: Mapping[str, str]) -> str:
 
     >>> unset({"KEY": None, "OTHER": None, "MODE": "fast", "LANGFUSE_*": None}, {"KEY": ""})
     'KEY and OTHER'
+    >>> unset({"GOOGLE_API_KEY": None, "GEMINI_API_KEY": None}, {})
+    'GOOGLE_API_KEY or GEMINI_API_KEY'
     """
-    names = (name for name, value in declared.items() if value is None and "*" not in name)
-    return " and ".join(name for name in names if not ours.get(name))
+    names = [name for name, value in declared.items() if value is None and "*" not in name]
+    found = []
+    for name in names:
+        either = [name, *(each for each in names if {name, each} == _ALTERNATIVES)]
+        if not any(ours.get(each) for each in either):
+            found.append(" or ".join(sorted(set(either), key=names.index)))
+    return " and ".join(dict.fromkeys(found))
 
 
 def _is_passed_on(name: str, passed_on: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.isolation import account, belongs_to_agents
+from ci_eval.text.suggest import did_you_mean
 
 MAX_NAME = 255
 """The longest file name of common file systems, in bytes."""
@@ -38,6 +39,18 @@ def contained(root: Path, given: str, *, written: bool = False) -> Path:
     if written:
         _refuse_agents_folders(path, top, given)
     return path
+
+
+def similar_path(root: Path, given: str) -> str:
+    """Return the end of a message: the existing path that is probably meant, if any."""
+    folder = Path(given).parent
+    try:
+        beside = contained(root, str(folder)).iterdir()
+        names = [str(folder / each.name) for each in beside if each.suffix == Path(given).suffix]
+    except (OSError, UsageError):
+        return similar_path(root, str(folder)) if folder.name else ""
+    found = did_you_mean(given, names)
+    return found if found.startswith(".") else ""
 
 
 def refuse_links_out(*given: str | None) -> None:

@@ -48,12 +48,12 @@ def test_the_main_job_runs_and_prints_what_the_readme_shows(copy, capsys):
     assert main(arguments(commands()[0])) == ExitCode.PASSED
 
     (shown,) = blocks(README, "text")
-    assert shown in capsys.readouterr().err
+    assert shown in capsys.readouterr().out
 
 
 def test_the_run_that_got_worse_fails_and_names_the_case(copy, capsys):
     assert main(arguments(commands()[1])) == ExitCode.FAILED
-    assert "'cairo'" in capsys.readouterr().err
+    assert "'cairo'" in capsys.readouterr().out
 
 
 def test_the_configuration_in_the_readme_is_valid(copy, capsys):

@@ -16,15 +16,17 @@ from lxml import etree
 from support.report_language import streamed
 
 from ci_eval.cli.baseline.command_output import ShownRun, show_runs
-from ci_eval.cli.console import Progress, say_problems, say_report
+from ci_eval.cli.console import out_report, out_spans, say_problems
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate import explanation_output, verdict_explanation
 from ci_eval.cli.gate.comparison_output import show_comparison
+from ci_eval.cli.run.console_progress import Progress
 from ci_eval.forge.lineage import Lineage
 from ci_eval.pull_requests.github_runner import annotate, publish
 from ci_eval.records.errors import ExitCode, Problem
 from ci_eval.records.findings import Counts
 from ci_eval.reporters.annotations import Annotations
+from ci_eval.reporters.case_lines import trial_lines
 from ci_eval.reporters.junit import JUnit
 from ci_eval.reporters.markdown import Markdown, Summary
 from ci_eval.run_files.badge import Badge
@@ -165,8 +167,11 @@ def test_what_a_run_prints_is_read_by_nobody_as_a_command(
             with Progress(len(told.results), grouped=True) as progress:
                 for result in told.results:
                     progress.landed(result)
-            say_report(told.report, told.report.meta.suite)
-            assert_plain(capsys.readouterr().err, "group", "endgroup")
+            out_report(told.report, told.report.meta.suite)
+            for result in told.results:
+                for line in trial_lines(result, None, width=60):
+                    out_spans(line)
+            assert_plain("".join(capsys.readouterr()), "group", "endgroup")
 
 
 @in_batches
@@ -181,7 +186,7 @@ def test_what_is_printed_of_comparisons_and_baselines_is_plain(
             show_runs(runs, Lineage(base=meta.branch), meta.suite)
             usual = told.report.model_copy(update={"meta": meta.model_copy(update={"gate": {}})})
             explanation_output.show(verdict_explanation.explain(usual))
-            assert_plain(capsys.readouterr().err)
+            assert_plain("".join(capsys.readouterr()))
 
 
 @in_batches

@@ -123,7 +123,7 @@ def test_an_empty_baseline_is_shown_as_that(project):
     ended = project.ci_eval("baseline", "show")
 
     assert ended.code == 0
-    assert "no stored runs to compare 'shop' with" in ended.err
+    assert "no stored runs to compare 'shop' with" in ended.out
     assert project.ci_eval("baseline", "show", "--json").json == []
 
 
@@ -138,7 +138,7 @@ def test_the_stored_runs_are_shown_with_their_means_and_their_trend(project):
     assert newest["suite"] == "shop"
     assert (newest["distance"], newest["commit"]) == (None, None)
     assert 0 <= newest["age_s"] < 600
-    shown = project.ci_eval("baseline", "show").err
+    shown = project.ci_eval("baseline", "show").out
     assert "1.000  +0.333  0.667 1.000" in shown
     assert "2 runs of 'shop'" in shown
 
@@ -189,7 +189,7 @@ def test_a_stored_run_is_not_compared_with_itself(project):
     ended = project.ci_eval("baseline", "diff")
 
     assert ended.code == 0
-    assert "the baseline has no other run to compare with" in ended.err
+    assert "the baseline has no other run to compare with" in ended.out
     assert project.ci_eval("baseline", "diff", "--json").json is None
 
 
@@ -200,18 +200,18 @@ def test_what_changed_is_told_case_by_case(two_runs):
     ended = two_runs.ci_eval("baseline", "diff", "after")
 
     assert ended.code == 0
-    assert "- case tracks on smoke" in ended.err
-    assert "- case smoke/refunds: its content changed" in ended.err
-    assert "compared with the baseline: 1 run" in ended.err
+    assert "- case tracks on smoke" in ended.out
+    assert "- case smoke/refunds: its content changed" in ended.out
+    assert "compared with the baseline: 1 run" in ended.out
 
 
 def test_two_report_folders_are_compared(two_runs):
     ended = two_runs.ci_eval("compare", "before", "after")
 
     assert ended.code == 0
-    assert "worse (1):" in ended.err
-    assert "refunds (tool_trajectory_avg_score on smoke with bot): fails now" in ended.err
-    assert "compared with before: 1 run" in ended.err
+    assert "worse (1):" in ended.out
+    assert "refunds (tool_trajectory_avg_score on smoke with bot): fails now" in ended.out
+    assert "compared with before: 1 run" in ended.out
 
 
 def test_the_verdict_is_the_exit_code_where_that_is_asked_for(two_runs):
@@ -220,7 +220,7 @@ def test_the_verdict_is_the_exit_code_where_that_is_asked_for(two_runs):
 
     assert two_runs.ci_eval("compare", "before", "after", "-c", "ci-eval.yaml").code == 0
     assert strict.code == 1
-    assert "FAILED" in strict.err
+    assert "FAILED" in strict.out
     assert two_runs.ci_eval("compare", "before", "after", "--gate").code == 0
 
 

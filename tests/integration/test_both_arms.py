@@ -28,6 +28,7 @@ def evalset(count: int) -> str:
 
 class Ended(NamedTuple):
     code: int
+    out: str
     err: str
 
 
@@ -41,7 +42,7 @@ class Suite(Repo):
         done = subprocess.run(
             command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False
         )
-        return Ended(done.returncode, done.stderr)
+        return Ended(done.returncode, done.stdout, done.stderr)
 
     def begin(self, count: int = 5, *, env: dict[str, str] | None = None, **files: str) -> None:
         """Commit the agent, store a run of it, and begin a branch."""
@@ -76,7 +77,7 @@ def test_an_agent_that_answers_nothing_right_any_more_blocks(suite):
     ended = suite.change("def answer(message):\n    return 'no'\n")
 
     assert ended.code == 1
-    assert "in the same job" in ended.err
+    assert "in the same job" in ended.out
     assert suite.base_run.is_file()
     assert suite.report()["comparison"]["base_trials"] > 0
 
@@ -86,7 +87,7 @@ def test_one_broken_case_of_twenty_blocks_and_is_named(suite):
     ended = suite.change("def answer(text):\n    return 'no' if '7' in text else 'yes'\n")
 
     assert ended.code == 1
-    assert "'c7'" in ended.err
+    assert "'c7'" in ended.out
     (change,) = [each for each in suite.report()["comparison"]["changes"] if each["case"] == "c7"]
     failed, tried = change["base"]
     assert (change["certain"], failed) == (True, 0)
@@ -110,7 +111,7 @@ def test_what_fails_with_the_merge_base_as_well_does_not_block_and_is_said(suite
     ended = suite.change(code + "# the same\n")
 
     assert ended.code == 0
-    assert "not caused by this change" in ended.err
+    assert "not caused by this change" in ended.out
     comparison = suite.report()["comparison"]
     assert comparison["base_trials"] > 0
     assert not any(each["certain"] for each in comparison["changes"])
@@ -143,8 +144,8 @@ def test_a_merge_base_that_the_clone_lacks_is_named_and_the_change_is_judged_alo
     }
     ended = shallow.ci_eval("run", **env)
 
-    assert f"the clone lacks the merge base {parent[:7]}" in ended.err
-    assert "fetch-depth: 0" in ended.err
+    assert f"the clone lacks the merge base {parent[:7]}" in ended.out
+    assert "fetch-depth: 0" in ended.out
     assert not shallow.base_run.exists()
 
 
@@ -173,8 +174,8 @@ def test_a_change_cannot_choose_the_commit_that_it_is_compared_with(suite):
     ended = suite.ci_eval("run", GITHUB_BASE_REF="main", GITHUB_EVENT_NAME="pull_request")
 
     assert ended.code == 1
-    assert "'c3'" in ended.err
-    assert "baseline: location changed" in ended.err
+    assert "'c3'" in ended.out
+    assert "baseline: location changed" in ended.out
 
 
 LATE = "def answer(message):\n    import lib\n    return lib.TEXT\n"
@@ -214,8 +215,8 @@ def test_code_that_was_installed_from_the_change_does_not_stand_for_the_merge_ba
     suite.commit("change", **{"src/lib.py": "TEXT = 'no'\n"})
     ended = suite.ci_eval("run")
 
-    assert "the merge base could not be run" in ended.err
-    assert "lib belongs to the work tree of the change" in ended.err
+    assert "the merge base could not be run" in ended.out
+    assert "lib belongs to the work tree of the change" in ended.out
     # The stored run decides instead, with more trials of the change.
     assert ended.code == 1
 
@@ -229,7 +230,7 @@ def test_without_stored_runs_the_first_pull_request_is_compared(suite):
 
     worse = suite.change("def answer(text):\n    return 'no' if '7' in text else 'yes'\n")
     assert worse.code == 1
-    assert "'c7'" in worse.err
+    assert "'c7'" in worse.out
 
 
 def test_a_store_of_nothing_says_why_there_is_nothing_to_compare_with(suite):
@@ -237,9 +238,9 @@ def test_a_store_of_nothing_says_why_there_is_nothing_to_compare_with(suite):
     suite.begin(5, **{"bot.py": "raise SystemExit('not ready')\n", "ci-eval.yaml": config})
     ended = suite.change(YES)
 
-    assert "the merge base could not be run" in ended.err
-    assert "not ready" in ended.err
-    assert "nothing to compare with: judged by thresholds alone" in ended.err
+    assert "the merge base could not be run" in ended.out
+    assert "not ready" in ended.out
+    assert "nothing to compare with: judged by thresholds alone" in ended.out
     assert ended.code == 0
 
 
@@ -248,7 +249,7 @@ def test_while_nothing_is_stored_thresholds_decide_and_the_merge_base_is_not_run
     ended = suite.change("def answer(message):\n    return 'no'\n")
 
     assert ended.code == 1
-    assert "no baseline yet: judged by thresholds alone" in ended.err
+    assert "no baseline yet: judged by thresholds alone" in ended.out
     assert not suite.base_run.exists()
 
 

@@ -37,12 +37,12 @@ def test_a_verdict_is_explained_from_its_report_alone(regressed):
     ended = regressed.ci_eval("gate", "explain")
 
     assert ended.code == 0
-    assert "FAILED (compared with the baseline)" in ended.err
-    assert "- blocks: tool_trajectory_avg_score on smoke with bot regressed" in ended.err
-    assert "compared with the baseline: 2 runs" in ended.err
-    assert "single cases: 1 proven, 0 suspected, 0 exempt" in ended.err
-    assert "blocks while 1 broken case fails" in ended.err
-    assert ended.out == ""
+    assert "FAILED (compared with the baseline)" in ended.out
+    assert "- blocks: tool_trajectory_avg_score on smoke with bot regressed" in ended.out
+    assert "compared with the baseline: 2 runs" in ended.out
+    assert "single cases: 1 proven, 0 suspected, 0 exempt" in ended.out
+    assert "blocks while 1 broken case fails" in ended.out
+    assert ended.err == ""
 
 
 @pytest.mark.parametrize("named", ["ci-eval-report", "ci-eval-report/report.json"])
@@ -60,7 +60,7 @@ def test_a_run_without_a_report_is_judged_again(regressed):
     for arguments in ((), ("ci-eval-report/run.json",), ("-c", "ci-eval.yaml")):
         ended = regressed.ci_eval("gate", "explain", *arguments)
         assert ended.code == 0
-        assert "FAILED" in ended.err
+        assert "FAILED" in ended.out
 
 
 def test_another_configuration_judges_otherwise(regressed):
@@ -68,10 +68,10 @@ def test_another_configuration_judges_otherwise(regressed):
     (regressed.folder / "other.yaml").write_text(text)
     ended = regressed.ci_eval("gate", "explain", "-c", "other.yaml")
 
-    assert "PASSED (compared with the thresholds)" in ended.err
-    assert "nothing was compared with a baseline" in ended.err
-    assert "pass rate: 0.667, required 0.5" in ended.err
-    assert "FAILED" in regressed.ci_eval("gate", "explain").err
+    assert "PASSED (compared with the thresholds)" in ended.out
+    assert "nothing was compared with a baseline" in ended.out
+    assert "pass rate: 0.667, required 0.5" in ended.out
+    assert "FAILED" in regressed.ci_eval("gate", "explain").out
 
 
 def test_what_another_configuration_made_of_a_run_is_explained_by_that_one(regressed):
@@ -154,10 +154,10 @@ def test_a_suite_that_never_varied_sees_every_flip(project):
     ended = project.ci_eval("gate", "power", "--drop", "0.1", "--run", "ci-eval-report")
 
     assert ended.code == 0
-    assert "these cases always scored the same before: one case that drops is enough" in ended.err
-    assert "is proven, because it always scored the same before" in ended.err
-    assert "a run as planned: 3 trials, agents unknown" in ended.err
-    assert "judges $0.00" in ended.err
+    assert "these cases always scored the same before: one case that drops is enough" in ended.out
+    assert "is proven, because it always scored the same before" in ended.out
+    assert "a run as planned: 3 trials, agents unknown" in ended.out
+    assert "judges $0.00" in ended.out
     found = project.ci_eval("gate", "power", "--json").json
     assert {each["steady"] for each in found["criteria"]} == {True}
     assert json.dumps(found["cost"]["agents_usd"]) == "null"
@@ -178,7 +178,7 @@ def test_thresholds_instead_of_a_comparison_are_told_by_the_stored_run(project):
 
     assert ended.code == 0
     told = "this change weakens its own gate: gate.mode: regression → threshold"
-    assert told in ended.err
+    assert told in ended.out
     assert told in (project.folder / "ci-eval-report/comment.md").read_text().partition("| |")[0]
 
 
@@ -197,7 +197,7 @@ def test_a_baseline_that_comes_with_the_change_is_told_first(project):
     assert ended.code == 0
     comment = (project.folder / "ci-eval-report/comment.md").read_text()
     told = "baseline: .ci-eval/baseline.json is part of this change"
-    assert told in ended.err
+    assert told in ended.out
     assert told in comment.partition("| |")[0]
 
 
@@ -219,5 +219,5 @@ def test_a_recording_that_comes_with_the_change_warns_or_blocks(project, chosen,
     assert ended.code == code
     comment = (project.folder / "ci-eval-report/comment.md").read_text()
     told = "agent bot: its recording traces.jsonl is part of this change"
-    assert told in ended.err
+    assert told in ended.out
     assert told in comment.partition("| |")[0]

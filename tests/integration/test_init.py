@@ -67,7 +67,7 @@ LAYOUTS: dict[str, Files] = {
     },
     "a graph of AgentFlow": {
         "agentflow.json": {"agent": "graph.react:app"},
-        "graph/react.py": "from agentflow.graph import StateGraph\n",
+        "graph/react.py": "from agentflow.graph import StateGraph\n\napp = StateGraph()\n",
         "evals/shop.evalset.json": {
             "eval_set_id": "s",
             "name": "shop",

@@ -66,7 +66,7 @@ def test_what_people_and_the_judge_say_is_counted_and_differences_are_shown(proj
     ended = project.ci_eval("judge", "check", "labels.jsonl")
 
     assert ended.code == ExitCode.PASSED
-    lines = problems(ended)
+    lines = ended.out.splitlines()
     assert lines[0] == "final_response_match_v2 (scripted; 5 samples) on 6 labels"
     assert [line.split() for line in lines[3:6]] == [
         ["people:", "pass", "3", "1", "75.0%", "30.1%", "to", "95.4%"],
@@ -122,9 +122,9 @@ def test_what_the_judge_could_not_decide_is_shown_and_too_much_of_it_is_no_verdi
     ended = project.ci_eval("judge", "check", "labels.jsonl", "--min-agreement", "0.1")
 
     assert ended.code == ExitCode.INCOMPLETE
-    assert "the judge could not decide (1):" in problems(ended)
-    assert "- odd (line 3): no verdict was reached: scripted: it holds no verdict" in ended.err
-    assert "- the judge could not decide 1 of 3, allowed 10.0%" in problems(ended)
+    assert "the judge could not decide (1):" in ended.out.splitlines()
+    assert "- odd (line 3): no verdict was reached: scripted: it holds no verdict" in ended.out
+    assert "- the judge could not decide 1 of 3, allowed 10.0%" in ended.out.splitlines()
     allowed = project.ci_eval("judge", "check", "labels.jsonl", "--max-undecided", "0.5")
     assert allowed.code == ExitCode.PASSED
 
@@ -135,7 +135,7 @@ def test_labels_that_all_say_the_same_show_no_kappa(project):
     ended = project.ci_eval("judge", "check", "labels.jsonl", "--min-kappa", "0.1")
 
     assert ended.code == ExitCode.INCOMPLETE
-    assert "kappa: not available, because all labels say pass" in problems(ended)
+    assert "kappa: not available, because all labels say pass" in ended.out.splitlines()
 
 
 def test_each_rubric_is_checked_with_one_question_for_all(project):
@@ -279,7 +279,7 @@ def test_a_criterion_is_named_as_the_configuration_does_or_by_its_type(project):
     for name in ("answers", "final_response_match_v2", "adk/final_response_match_v2"):
         ended = project.ci_eval("judge", "check", "labels.jsonl", "--criterion", name)
         assert ended.code == ExitCode.PASSED
-        assert "1 label on other criteria ignored" in problems(ended)
+        assert "1 label on other criteria ignored" in ended.out.splitlines()
 
 
 ASKED, OTHER = case("asked", turn("Refund 7", "25 EUR")), case("other", turn("Refund 8", "30 EUR"))
@@ -304,7 +304,7 @@ def test_labels_may_point_into_a_run_where_nothing_is_asked(project, run):
     ended = project.ci_eval(*run)
 
     assert ended.code == ExitCode.PASSED
-    assert "- line 2: people say pass, the judge says fail: The amount differs." in ended.err
+    assert "- line 2: people say pass, the judge says fail: The amount differs." in ended.out
     assert "calls" not in ended.err
 
 

@@ -82,7 +82,7 @@ def test_a_model_judges_and_it_is_said_what_that_cost(project: Project, gemini: 
     assert ended.code == 1
     assert judged(project) == {"greets": 1.0, "refunds": 1.0, "tracks": 0.0}
     assert len(gemini.requests) == 9
-    assert "judges: 9 calls, 0 answers from the cache, 207 tokens, $0.0003" in ended.err
+    assert "judges: 9 calls, 0 answers from the cache, 207 tokens, $0.0003" in ended.out
     assert "| `final_response_match_v2` | 9 | 0 | 99 | 108 | $0.0003 |" in project.read(
         "comment.md"
     )
@@ -103,7 +103,7 @@ def test_the_same_again_asks_nobody_and_does_not_even_import_the_client(project:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
     )
 
-    assert ended.stdout == "0 []\n", ended.stderr
+    assert ended.stdout.endswith("\n0 []\n"), ended.stderr
     assert judged(project) == first
     assert len(gemini.requests) == asked
 
@@ -117,7 +117,7 @@ def test_a_run_without_judges_does_not_import_their_client_either(project: Proje
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
     )
-    assert ended.stdout == "0 []\n", ended.stderr
+    assert ended.stdout.endswith("\n0 []\n"), ended.stderr
     assert not (project.folder / ".ci-eval").exists()
 
 

@@ -118,7 +118,7 @@ def test_another_version_of_a_model_is_named_in_every_report(
         "the model behind gemini-2.5-flash changed: gemini-2.5-flash-001 before, "
         "gemini-2.5-flash-002 now (agent bot, judges)"
     )
-    assert (ended.code, sentence in ended.err.splitlines()) == (0, True), ended
+    assert (ended.code, sentence in ended.out.splitlines()) == (0, True), ended
     for document in ("comment.md", "summary.md"):
         assert sentence in on_google.read(document).replace("\\", ""), document
     assert changes(on_google) == [
@@ -177,7 +177,7 @@ def test_a_changed_fingerprint_of_the_same_version_is_a_change(
     assert (
         "the model behind gpt-4o-mini changed: gpt-4o-mini-2024-07-18 (fp_1) before, "
         "gpt-4o-mini-2024-07-18 (fp_2) now (agent bot)"
-    ) in ended.err.splitlines()
+    ) in ended.out.splitlines()
 
 
 def test_the_fingerprint_of_a_judge_is_kept(project: Project, openai: OpenAI) -> None:
@@ -210,7 +210,7 @@ def test_a_hostile_version_changes_no_document(on_google: Project, google: Googl
     ended = on_google.ci_eval("run")
     assert ended.code == 0
     assert "\x1b" not in ended.err
-    (line,) = [line for line in ended.err.splitlines() if "the model behind" in line]
+    (line,) = [line for line in ended.out.splitlines() if "the model behind" in line]
     assert len(line) < 400
     for document in ("comment.md", "summary.md"):
         assert "\n# Approved" not in on_google.read(document)

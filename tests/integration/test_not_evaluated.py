@@ -37,7 +37,6 @@ agents:
 evalsets: {smoke: smoke.evalset.json}
 criteria: {final_response_match_v2: 0.5}
 """
-FORKS = "pull requests from forks get no secrets, see docs/forks.md"
 
 
 @pytest.fixture
@@ -100,12 +99,12 @@ def test_the_key_that_a_judge_lacks_is_the_first_reason_and_told_once(project: P
     kept_answer(project)
     ended = project.ci_eval("run")
     assert ended.code == 6
-    lacks = f"the judge of final_response_match_v2 lacks GOOGLE_API_KEY or GEMINI_API_KEY; {FORKS}"
+    lacks = "the judge of final_response_match_v2 lacks GOOGLE_API_KEY or GEMINI_API_KEY"
     assert reasons(project) == [f"1 case of 1 could not be measured: {lacks}"]
-    assert "INCOMPLETE: the suite was not evaluated" in ended.err
+    assert "INCOMPLETE: the suite was not evaluated" in ended.out
     first = project.read("comment.md").splitlines()[2]
     assert first.startswith("> **shop was not evaluated:** 1 case of 1 could not be measured")
-    assert f"lacks GOOGLE_API_KEY or GEMINI_API_KEY; {FORKS}." in first
+    assert "lacks GOOGLE_API_KEY or GEMINI_API_KEY." in first
     assert "[!WARNING]" in project.read("comment.md")
     assert "title=shop was not evaluated" in project.read("annotations.txt")
 
@@ -125,11 +124,11 @@ def test_a_variable_that_an_agent_is_to_get_and_nobody_has_set_is_told(
     if value is not None:
         monkeypatch.setenv("SHOP_KEY", value)
     project.config(WITH_AGENT)
-    (project.folder / "shop.py").write_text(AGENT.replace('"] and', '"] or 1 / 0 and'))
+    (project.folder / "shop.py").write_text(
+        AGENT.replace('"] and', '"] or exec("raise OSError(401)") and')
+    )
     assert project.ci_eval("run").code == 6
-    assert reasons(project) == [
-        f"1 case of 1 could not be measured: the agent 'bot' lacks SHOP_KEY; {FORKS}"
-    ]
+    assert reasons(project) == ["1 case of 1 could not be measured: the agent 'bot' lacks SHOP_KEY"]
 
 
 def test_an_agent_that_does_without_is_not_said_to_lack_anything(project: Project):
@@ -173,7 +172,8 @@ def test_a_key_that_is_missing_from_the_start_begins_a_comment(project: Project,
     assert project.ci_eval("run", "--comment", "update").code == 4
     [body] = fake.bodies()
     assert "shop was not evaluated" in body
-    assert "pull requests from forks get no secrets" in body
+    assert "set it in the environment" in body
+    assert "forks" not in body
 
 
 def test_that_nothing_was_selected_begins_no_comment(project: Project, fake: FakeGitHub):

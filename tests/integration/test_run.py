@@ -35,8 +35,8 @@ def test_a_run_in_which_every_case_passes(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 0
-    assert "✔ PASSED" in ended.err
-    assert ended.out == ""
+    assert ended.out.startswith("✔ PASSED")
+    assert ended.err == "3 trials\n"
     assert {path.name for path in (project.folder / "ci-eval-report").iterdir()} == {
         "run.json",
         "traces.jsonl",
@@ -58,7 +58,7 @@ def test_a_case_below_a_threshold_fails_the_run(project):
 
     assert ended.code == 1
     assert "FAILED bot · smoke · refunds: tool_trajectory_avg_score 0.000 < 1" in ended.err
-    assert "1 of 3 cases failed (pass rate 66.7%, required 100.0%)" in ended.err
+    assert "1 of 3 cases failed (pass rate 66.7%, required 100.0%)" in ended.out
 
 
 def test_the_results_stand_in_the_order_of_the_evalset(project):
@@ -165,8 +165,8 @@ def test_errors_are_no_passes_wherever_a_number_is_read(project, monkeypatch):
 
     assert ended.code == 6
     said = "1 of 10 cases failed and 9 could not be measured (pass rate between 0.0% and 90.0%"
-    assert said in ended.err
-    assert "0/1, 9 not measured" in ended.err
+    assert said in ended.out
+    assert "0/1, 9 not measured" in ended.out
     outputs = (project.folder / "outputs").read_text()
     assert "\n0.0000\n" in outputs
     assert "\nincomplete\n" in outputs
@@ -177,7 +177,7 @@ def test_errors_are_no_passes_wherever_a_number_is_read(project, monkeypatch):
     assert junit.count("<failure") == 1
     assert junit.count("<error") == 9
     explained = project.ci_eval("gate", "explain")
-    assert "pass rate: 0.000, required 0.9" in explained.err
+    assert "pass rate: 0.000, required 0.9" in explained.out
 
 
 def test_a_dataset_of_agents_cli_that_states_nothing_does_not_pass(project):
@@ -242,11 +242,11 @@ def test_a_case_that_turns_out_to_be_judged_by_nothing_leaves_no_verdict(project
     ended = project.ci_eval("run")
 
     assert ended.code == 6
-    assert "no blocking criterion judged 1 case: smoke/greets" in ended.err
+    assert "no blocking criterion judged 1 case: smoke/greets" in ended.out
     project.add("gate: {allow_unjudged: [{case: greets, evalset: smoke}]}\n")
     ended = project.ci_eval("run")
     assert ended.code == 0
-    assert "allowed by gate.allow_unjudged: no blocking criterion judged 1 case" in ended.err
+    assert "allowed by gate.allow_unjudged: no blocking criterion judged 1 case" in ended.out
     assert "unjudged: no blocking criterion judged" in project.read("comment.md")
 
 
@@ -483,8 +483,8 @@ def test_a_regression_blocks(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 1
-    assert "tool_trajectory_avg_score on smoke with bot regressed" in ended.err
-    assert "'refunds'" in ended.err
+    assert "tool_trajectory_avg_score on smoke with bot regressed" in ended.out
+    assert "'refunds'" in ended.out
     assert "ci_eval.Regression" in project.read("junit.xml")
 
 
@@ -495,7 +495,7 @@ def test_a_flip_after_one_stored_run_only_warns(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 0
-    assert "fails now; this may be noise ('refunds')" in ended.err
+    assert "fails now; this may be noise ('refunds')" in ended.out
 
 
 def test_an_incomplete_run_is_no_baseline(project):
@@ -563,7 +563,7 @@ def test_a_run_is_compared_with_the_baseline_or_with_another_run(project):
         assert ended.code == 0
         (change,) = ended.json["changes"]
         assert (change["case"], change["change"]) == ("refunds", "newly_failing")
-    assert "baseline" in project.ci_eval("baseline", "diff").err
+    assert "baseline" in project.ci_eval("baseline", "diff").out
 
 
 # --- Resuming, recording, reporting -----------------------------------------------------------

@@ -101,7 +101,7 @@ def test_a_model_plays_the_user_and_it_is_said_what_that_cost(project: Project, 
         assert "responseMimeType" not in request.body["generationConfig"]
         assert "Ask twice." in request.body["contents"][0]["parts"][0]["text"]
     spent = "3 calls, 0 answers from the cache, 69 tokens, $0.0000999"
-    assert f"simulated users: {spent}" in ended.err
+    assert f"simulated users: {spent}" in ended.out
     assert "judges:" not in ended.err
     assert "- 3 calls for simulated users, 0 answers from the cache, " in project.read("comment.md")
     assert json.loads(project.read("report.json"))["simulation"]["calls"] == 3
@@ -115,7 +115,7 @@ def test_the_same_again_asks_nobody_and_neither_does_a_resumed_run(project: Proj
 
     again = project.ci_eval("run", "--judge-mode", "replay")
     assert (again.code, said(project), len(users.requests)) == (0, first, asked)
-    assert "simulated users: 0 calls, 3 answers from the cache" in again.err
+    assert "simulated users: 0 calls, 3 answers from the cache" in again.out
 
     resumed = project.ci_eval("run", "--resume", "--judge-mode", "off")
     assert (resumed.code, said(project), len(users.requests)) == (0, first, asked)

@@ -72,7 +72,7 @@ def diff(config: str, run: str, *, as_json: bool) -> int:
     if as_json:
         print_comparison(report)
     elif report.comparison is None:
-        console.say("the baseline has no other run to compare with")
+        console.out("the baseline has no other run to compare with")
     else:
         show_comparison(report, "the baseline")
     return ExitCode.PASSED
@@ -87,5 +87,5 @@ def prune(config: str, keep: int) -> int:
     """Remove the oldest stored runs."""
     loaded, context = load.load(config)
     gone = load.require_baseline(loaded).prune(loaded.suite, keep, context)
-    console.say(f"removed {counted(gone, 'run')}")
+    console.out(f"removed {counted(gone, 'run')}")
     return ExitCode.PASSED

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from ci_eval.cli.console import say, say_table
+from ci_eval.cli.console import out, out_table
 from ci_eval.forge.lineage import Lineage
 from ci_eval.records.findings import GroupKey, Noted
 from ci_eval.run.baseline_choice import Baseline
@@ -44,18 +44,18 @@ def shown_runs(before: Baseline, now: float) -> list[ShownRun]:
 def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str) -> None:
     """Print the runs, and the means of the criteria in them."""
     if not runs:
-        say(f"no stored runs to compare {suite!r} with")
-        say("store one with `ci-eval run --baseline-save`; in CI only on a tracked branch")
+        out(f"no stored runs to compare {suite!r} with")
+        out("store one with `ci-eval run --baseline-save`; in CI only on a tracked branch")
         return
-    say_table(_RUNS, [_run(each) for each in runs])
-    say()
+    out_table(_RUNS, [_run(each) for each in runs])
+    out()
     groups = dict.fromkeys(each.group for run in runs for each in run.groups)
-    say_table(_MEANS, [_group(key, runs) for key in groups])
-    say()
+    out_table(_MEANS, [_group(key, runs) for key in groups])
+    out()
     where = f", looked for on {lineage.base!r}" if lineage.base else ""
-    say(f"{counted(len(runs), 'run')} of {suite!r}{where}")
+    out(f"{counted(len(runs), 'run')} of {suite!r}{where}")
     if lineage.shallow:
-        say("the clone is shallow, so older ancestors are unknown")
+        out("the clone is shallow, so older ancestors are unknown")
 
 
 def _age(created: str, now: float) -> float | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ci_eval.cli.console import say, say_list, say_table
+from ci_eval.cli.console import out, out_list, out_table
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.records.findings import CaseChange, Comparison, Delta, Report
 from ci_eval.run_files import report_phrases
@@ -39,13 +39,13 @@ def show_comparison(report: Report, beside: str) -> None:
     found = report.comparison
     if found is None:
         return
-    say_table(_HEADS, [_delta(each) for each in found.deltas])
+    out_table(_HEADS, [_delta(each) for each in found.deltas])
     for title, lines in sections(found):
-        say_list(title, lines)
-    say()
-    say(f"compared with {beside}: {against(found)}")
+        out_list(title, lines)
+    out()
+    out(f"compared with {beside}: {against(found)}")
     for reason in report.verdict.reasons:
-        say(f"- {reason.message}")
+        out(f"- {reason.message}")
 
 
 def sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:

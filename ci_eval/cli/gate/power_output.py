@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ci_eval.cli.console import say, say_table, say_text
+from ci_eval.cli.console import out, out_table, out_text
 from ci_eval.cli.gate.power_analysis import Outlook, Sensitivity
 from ci_eval.run_files.report_phrases import named
 from ci_eval.text.templates import counted, percent, plain
@@ -12,7 +12,7 @@ _HEADS = ("agent", "evalset", "criterion", "cases", "mean", "varies by", "finds 
 
 def show_outlook(found: Outlook) -> None:
     """Print the detectable drops, and the cost of detecting more."""
-    say(
+    out(
         f"{counted(found.cases, 'case')}, {counted(found.repeats, 'repeat')}, compared with "
         f"{counted(found.runs, 'run')} of the baseline (at most {found.window} are pooled)"
     )
@@ -20,12 +20,12 @@ def show_outlook(found: Outlook) -> None:
         looks = f", over {found.looks} looks" if found.looks > 1 else ""
         verb = "blocks" if tier == "block" else "warns"
         hypotheses = counted(count, "hypothesis", "hypotheses")
-        say(f"noise {verb} in at most {percent(found.false_block)}: {hypotheses}{looks}")
-    say()
-    say(f"detected in {percent(found.power)} of runs, if all cases drop by the same amount:")
-    say_table(_HEADS, [_row(each) for each in found.criteria])
+        out(f"noise {verb} in at most {percent(found.false_block)}: {hypotheses}{looks}")
+    out()
+    out(f"detected in {percent(found.power)} of runs, if all cases drop by the same amount:")
+    out_table(_HEADS, [_row(each) for each in found.criteria])
     doubts = [f"{named(each.group)}: {line}" for each in found.criteria for line in _doubts(each)]
-    say_text("outlook.txt.j2", found=found, doubts=doubts, named=named)
+    out_text("outlook.txt.j2", found=found, doubts=doubts, named=named)
 
 
 def _row(each: Sensitivity) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Console output of a calibration."""
 
-from ci_eval.cli.console import say, say_table, say_text, spent
+from ci_eval.cli.console import out, out_table, out_text, spent
 from ci_eval.cli.judge_check.agreement import Agreement, Share
 from ci_eval.cli.judge_check.calibration import Calibration, Judges, Required, decide, doubts
 from ci_eval.text.templates import counted, percent
@@ -11,12 +11,12 @@ MAX_RATIONALE = 300
 
 def show(found: Calibration, required: Required) -> None:
     """Print a calibration, and whether it meets the requirements."""
-    say(f"{_judges(found.judges)} on {counted(found.labelled, 'label')}")
-    say()
-    say_table(("", "judge: pass", "judge: fail", "agreed", "95% interval"), _rows(found.agreement))
-    say()
+    out(f"{_judges(found.judges)} on {counted(found.labelled, 'label')}")
+    out()
+    out_table(("", "judge: pass", "judge: fail", "agreed", "95% interval"), _rows(found.agreement))
+    out()
     outcome, reasons = decide(found, required)
-    say_text(
+    out_text(
         "calibration.txt.j2",
         found=found,
         max_rationale=MAX_RATIONALE,

@@ -16,6 +16,7 @@ from ci_eval.cli.options import (
     record_option,
     repeats_option,
     selection_options,
+    show_option,
 )
 from ci_eval.cli.publish.command_options import posting_options, tell, tell_none
 from ci_eval.cli.run.console_progress import run_watched
@@ -53,6 +54,7 @@ from ci_eval.text.templates import counted
 @click.option("--section", default="", help="Name of the CI job, or its matrix as JSON.")
 @posting_options(default="off")
 @out_option
+@show_option
 @json_option
 def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
     """Run the agents, score and compare the results, decide, and write the reports."""
@@ -92,7 +94,8 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
         load.require_baseline(configured)
 
     def publish(report: Report) -> None:
-        console.say_report(report, str(folder))
+        with apart_from_json(as_json=as_json):
+            console.out_report(report, str(folder), most=console.shown_cases(options["show"]))
         if options["baseline_save"] == "auto":
             baseline_saving.save_if_merged(configured, str(folder), context)
         elif options["baseline_save"]:

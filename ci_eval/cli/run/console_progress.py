@@ -1,15 +1,28 @@
 """A run whose progress the user sees."""
 
+import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, Self
 
 from ci_eval.cli import console, logs
+from ci_eval.cli.console import say
+from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
+from ci_eval.records.results import TrialResult
 from ci_eval.run import collect, pipeline
 from ci_eval.run.collect import Outputs
 from ci_eval.run.plan import Plan
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
+from ci_eval.text.sanitize import one_line
+from ci_eval.text.templates import counted, plain, terminal
+
+MAX_LINES = 40
+"""Maximum number of failed trials printed."""
+STEPS = 10
+"""Number of progress lines where stderr is not a terminal."""
 
 
 def run_watched(
@@ -30,9 +43,7 @@ def run_watched(
         publish(report)
 
     progress = (
-        collect.Progress()
-        if logs.is_quiet()
-        else console.Progress(plan.count, grouped=context.in_actions)
+        collect.Progress() if logs.is_quiet() else Progress(plan.count, grouped=context.in_actions)
     )
     outputs = replace(outputs, progress=progress, publish=warn_and_publish)
     try:
@@ -42,3 +53,119 @@ def run_watched(
             raise  # the run has a verdict, and only its publication was interrupted
         console.say(f"interrupted; partial results are in {outputs.folder}")
         return None
+
+
+class Progress(collect.Progress):
+    """Shows progress: a bar on a terminal, otherwise a bounded number of lines."""
+
+    def __init__(self, count: int, *, grouped: bool) -> None:
+        self._count = count
+        self._grouped = grouped
+        self._done = 0
+        self._lines = 0
+        self._ended = dict.fromkeys(Status, 0)
+        self._causes: Counter[tuple[str, ...]] = Counter()
+        """Number of trials by agent and cause of error."""
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._bar = _bar(self._count)
+            self._bar.start()
+        elif self._grouped:
+            sys.stderr.write(f"::group::{self._count} trials\n")
+        else:
+            say(counted(self._count, "trial"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for (agent, kind, cause), count in self._causes.items():
+            if count > 1:
+                more = counted(count - 1, "more trial")
+                self._print(f"ERROR {agent} · {more}: {kind}: same cause: {one_line(cause, 200)}")
+        if self._bar:
+            self._bar.stop()
+        elif self._grouped:
+            sys.stderr.write("::endgroup::\n")
+
+    def landed(self, result: TrialResult) -> None:
+        """Count a result, and print it if it did not pass."""
+        self._done += 1
+        self._ended[result.status] += 1
+        if result.status in (Status.FAILED, Status.ERROR) and self._is_news(result):
+            self._lines += 1
+            if self._lines <= MAX_LINES:
+                self._print(_line(result))
+            elif self._lines == MAX_LINES + 1:
+                self._print("… see the reports for the others")
+        self._show()
+
+    def advanced(self) -> None:
+        """Count a trial of the base arm."""
+        self._done += 1
+        self._show()
+
+    def _show(self) -> None:
+        if self._bar:
+            self._bar.advance(self._bar.task_ids[0])
+        elif self._count > STEPS and self._done * STEPS % self._count < STEPS:
+            say(f"{self._done}/{self._count}: {self._so_far()}")
+
+    def rerun(self, trials: int) -> None:
+        """Add trials, and print the reason."""
+        if not trials:
+            return
+        self._count += trials
+        if self._bar:
+            self._bar.update(self._bar.task_ids[0], total=self._count)
+        self._print(f"inconclusive: running {counted(trials, 'more trial')}")
+
+    def reused(self, trials: int, invocations: int) -> None:
+        """Print what was reused from the run that this one resumes."""
+        begun = f", and {counted(invocations, 'invocation')} of others" if invocations else ""
+        say(f"reused {counted(trials, 'trial')}{begun} from the previous run")
+
+    def _is_news(self, result: TrialResult) -> bool:
+        """Return True if this is the agent's first error with this cause."""
+        cause = result.error.cause if result.error else None
+        if cause is None:
+            return True
+        self._causes[result.key.agent, *cause] += 1
+        return self._causes[result.key.agent, *cause] == 1
+
+    def _so_far(self) -> str:
+        return ", ".join(f"{count} {status}" for status, count in self._ended.items() if count)
+
+    def _print(self, line: str) -> None:
+        if self._bar:
+            self._bar.console.print(terminal(line), markup=False, highlight=False)
+        else:
+            say(line)
+
+
+def _bar(count: int) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    progress.add_task("trials", total=count)
+    return progress
+
+
+def _line(result: TrialResult) -> str:
+    """Return one line about a trial that did not pass."""
+    key = result.key
+    again = f" (repeat {key.repeat + 1})" if key.repeat else ""
+    name = f"{result.status.upper()} {key.agent} · {key.evalset} · {key.case}{again}"
+    if result.error:
+        return f"{name}: {result.error.kind}: {result.error.gist}"
+    said = [
+        f"{score.name} {plain(score.value)} {'<' if score.better == 'higher' else '>'} "
+        f"{score.threshold:g}"
+        if score.value is not None and score.threshold is not None
+        else f"{score.name}: {score.reason}"
+        for score in result.scores
+        if score.status in (Status.FAILED, Status.ERROR)
+    ]
+    return f"{name}: {'; '.join(said)}"

@@ -1,6 +1,7 @@
 """Python callables of users, and the interpreter to run them with."""
 
 import re
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -8,14 +9,16 @@ from hashlib import sha256
 from pydantic import Field, field_validator
 
 from ci_eval.records.cases import Record
-from ci_eval.runtime import environments, isolation
+from ci_eval.runtime import environments, isolation, python_modules
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.path_checks import similar_path
 from ci_eval.runtime.processes import Launch
 from ci_eval.runtime.workers.setup_commands import Command, Setup
 from ci_eval.runtime.workers.worker_pool import WORKER, Adapter, Pool
 from ci_eval.runtime.workers.worker_wire import encode
 
-_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+"""A callable in a module: `module:callable`."""
 
 
 class UnderPython(Record):
@@ -40,7 +43,29 @@ class UnderPython(Record):
         for message in environments.refused(self.env):
             yield "env", message
         if self.interpreter and not self.setup and not self._find_interpreter(context):
-            yield "interpreter", f"there is no program {self.interpreter!r}"
+            similar = similar_path(context.root, self.interpreter)
+            yield "interpreter", f"there is no program {self.interpreter!r}{similar}"
+
+    def absent(self, context: RunContext) -> Iterator[tuple[str, str]]:
+        """Yield the fields whose module or name cannot exist, with the reason."""
+        for field, target in () if self.setup else self.targets():
+            top = target.partition(":")[0].partition(".")[0]
+            installed = self._installed(top, context)
+            if message := python_modules.target_error(target, context.root, installed=installed):
+                yield field, message
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        """Yield the fields with a `module` or `module:name`, and their values."""
+        yield from ()
+
+    def _installed(self, top: str, context: RunContext) -> bool | None:
+        """Return True if the interpreter has the module `top`; `None` if unknown."""
+        interpreter = self._find_interpreter(context)
+        if "PYTHONPATH" in environments.agent_environment(context, self.env) or not interpreter:
+            return None
+        if interpreter == sys.executable:
+            return python_modules.installed_for_us(top)
+        return python_modules.installed_for(interpreter, top)
 
     def missing(self, env: Mapping[str, str]) -> str:
         """Return the declared variables that are not set, as text."""
@@ -96,7 +121,7 @@ class _Named(Record):
     @field_validator("python")
     @classmethod
     def _names_a_callable(cls, value: str) -> str:
-        if not _TARGET.fullmatch(value):
+        if not TARGET.fullmatch(value):
             message = "expected 'module:callable', such as 'agents.weather:answer'"
             raise ValueError(f"{message}, found {value!r}")
         return value
@@ -104,6 +129,10 @@ class _Named(Record):
 
 class PythonTarget(UnderPython, _Named):
     """A callable, `module:callable`, that runs in its own worker processes."""
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        """Yield the callable."""
+        yield "python", self.python
 
     @asynccontextmanager
     async def pool(

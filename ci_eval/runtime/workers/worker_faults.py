@@ -52,8 +52,7 @@ def not_loaded(target: str, exc: BaseException, folder: str) -> str:
     ]
     message = _safely(str, exc) if _is_ours(exc) else _named(exc)
     if isinstance(exc, ModuleNotFoundError) and exc.name:
-        message += f"; neither the folder of the configuration nor {sys.executable} has it"
-        message += ": install it, or set `interpreter` to a Python that has it"
+        lines.append(f"\n  (install it for {sys.executable}, or set `interpreter`)")
     return f"cannot load {target!r}: {bounded(message)}" + "".join(lines)
 
 

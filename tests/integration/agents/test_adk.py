@@ -394,8 +394,9 @@ def test_what_goes_wrong_at_the_import_is_told_with_its_place(place: Place) -> N
     kind, message = place.talk(agent("bot"), "Hello").failure
     first, *way = message.splitlines()
     assert kind == "start"
-    assert "No module named 'nothing_of_that_name'; neither the folder" in first
-    assert way == ["  bot/agent.py:1: import nothing_of_that_name"]
+    assert first.endswith("No module named 'nothing_of_that_name'")
+    assert way[0] == "  bot/agent.py:1: import nothing_of_that_name"
+    assert way[1].startswith("  (install it for ")
 
 
 def test_an_env_file_that_is_no_text_is_named(place: Place) -> None:

@@ -1,80 +1,17 @@
-"""What a person sees while a run goes on."""
+"""Results of a run on stdout."""
 
+import click
 import pytest
 from support.report_language import compared, compared_in_full, make_report
 
-from ci_eval.cli.console import Progress, say_report
-from ci_eval.records.cases import Status
+from ci_eval.cli import console
+from ci_eval.cli.console import out_report
 from ci_eval.records.findings import Report
-from ci_eval.records.results import TrialResult
-from ci_eval.records.trials import Failure, TrialKey
-
-
-def result(case: str, kind: str, *, agent: str = "weather", words: str = "") -> TrialResult:
-    return TrialResult(
-        key=TrialKey(agent=agent, evalset="smoke", case=case),
-        status=Status.ERROR,
-        error=Failure(kind=kind, message=f"it cannot be\n{words}"),
-    )
-
-
-def shown(capsys: pytest.CaptureFixture[str], *results: TrialResult) -> list[str]:
-    with Progress(len(results), grouped=False) as progress:
-        for each in results:
-            progress.landed(each)
-    return capsys.readouterr().err.splitlines()[1:]
-
-
-def test_an_agent_that_cannot_start_is_told_once_with_the_number_of_its_trials(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    results = [result(f"c{n}", "start", words=f"at 10:0{n}") for n in range(5)]
-    assert shown(capsys, *results) == [
-        "ERROR weather · smoke · c0: start: it cannot be at 10:00",
-        "ERROR weather · 4 more trials: start: same cause: it cannot be",
-    ]
-
-
-def test_other_agents_and_other_errors_are_told_for_themselves(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    results = [
-        result("a", "start"),
-        result("a", "start", agent="other"),
-        result("b", "timeout"),
-        result("c", "timeout"),
-    ]
-    assert shown(capsys, *results) == [
-        "ERROR weather · smoke · a: start: it cannot be",
-        "ERROR other · smoke · a: start: it cannot be",
-        "ERROR weather · smoke · b: timeout: it cannot be",
-        "ERROR weather · smoke · c: timeout: it cannot be",
-    ]
-
-
-def test_what_an_agent_says_gives_a_runner_no_command(capsys: pytest.CaptureFixture[str]) -> None:
-    words = "::set-output name=verdict::forged\n  ::stop-commands::x\n##[add-mask]e"
-    lines = shown(capsys, result("a", "crash", words=words))
-    assert len(lines) == 1
-    assert lines[0].startswith("ERROR ")
-    assert "##[" not in lines[0]
-
-
-def test_of_a_long_message_the_beginning_and_the_end_are_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    [line] = shown(capsys, result("c0", "crash", words="log\n" * 999 + "KeyError: city"))
-    assert line.startswith("ERROR weather · smoke · c0: crash: it cannot be …")
-    assert line.endswith(" log KeyError: city")
-    assert len(line) < 400
-
-
-# --- The report -----------------------------------------------------------------------------
 
 
 def printed(report: Report, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    say_report(report, "out")
-    return capsys.readouterr().err.replace("\N{MINUS SIGN}", "-").splitlines()
+    out_report(report, "out")
+    return capsys.readouterr().out.replace("\N{MINUS SIGN}", "-").splitlines()
 
 
 def test_the_decision_comes_first_and_where_the_reports_are_last(
@@ -84,7 +21,7 @@ def test_the_decision_comes_first_and_where_the_reports_are_last(
     assert lines[:3] == [
         "✔ PASSED",
         "",
-        "agent    evalset  criterion  score  threshold  baseline  passed",
+        "criterion  score  threshold  passed",
     ]
     assert lines[-1] == "reports: out"
 
@@ -93,7 +30,8 @@ def test_a_regression_is_told_with_effect_interval_and_p_value(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     report = compared_in_full(make_report("a pass 0.9 was 0.9 / b fail 0.2 was 0.9"))
-    assert printed(report, capsys)[:4] == [
+    lines = printed(report, capsys)
+    assert lines[lines.index("✘ FAILED") :][:4] == [
         "✘ FAILED",
         "- quality on smoke with support regressed by 0.350",
         "└ -0.350 (95% CI -0.400 to -0.300), p = 0.004 (needs ≤ 0.005)",
@@ -144,3 +82,26 @@ def test_a_name_in_a_report_gives_a_runner_no_command(capsys: pytest.CaptureFixt
     report = compared(report, baseline_branch="x\n::error::forged", baseline_runs=("\n::a::b",))
     lines = printed(report, capsys)
     assert not any(line.startswith("::") for line in lines)
+
+
+def test_the_first_failures_come_before_the_decision(capsys: pytest.CaptureFixture[str]) -> None:
+    report = make_report(" / ".join(f"c{n} fail 0.2" for n in range(4)))
+    out_report(report, "out", most=2)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("FAILED ")] == ["c0", "c1"]
+    assert lines.index("… and 2 more cases; --show N shows more") < lines.index("✘ FAILED")
+    assert "next: ci-eval show c0 --out out" in lines
+
+
+def test_no_failures_are_shown_where_none_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    out_report(make_report("a fail 0.2"), "out", most=0)
+    assert capsys.readouterr().out.startswith("✘ FAILED\n")
+
+
+@pytest.mark.parametrize(
+    ("env", "is_colored"),
+    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+def test_the_environment_chooses_the_colors(env: dict[str, str], *, is_colored: bool) -> None:
+    with click.Context(click.Command("run"), obj=env):
+        assert console.has_color() is is_colored

@@ -11,11 +11,12 @@ from servers.gitlab import ME, NUMBER, PATH, PROJECT, SHA, TOKEN, FakeGitLab, gi
 from servers.loopback import DROPPED, Reply, as_json
 
 from ci_eval.forge import rest
+from ci_eval.forge.lineage import from_fork
 from ci_eval.pull_requests import sticky_comment as sticky
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_sections import Section, read
 from ci_eval.pull_requests.comment_thread import Comment, PostingError
-from ci_eval.pull_requests.gitlab_thread import GitLabThread, is_of_fork, merge_request, opened
+from ci_eval.pull_requests.gitlab_thread import GitLabThread, merge_request, opened
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
 
@@ -202,9 +203,9 @@ def test_what_is_no_number_names_no_merge_request(number: str) -> None:
 
 
 def test_a_change_of_another_project_is_of_a_fork() -> None:
-    assert is_of_fork({**DETACHED, **FORK})
-    assert not is_of_fork(DETACHED)
-    assert not is_of_fork({})
+    assert from_fork({**DETACHED, **FORK})
+    assert not from_fork(DETACHED)
+    assert not from_fork({})
 
 
 def test_the_project_is_named_by_its_path_where_nothing_has_its_number(fake: FakeGitLab) -> None:

@@ -33,7 +33,7 @@ def test_the_trend_goes_from_the_oldest_to_the_nearest(capsys):
     runs = past(*(f"x 0.{number}" for number in range(7, 0, -1)))
     show_runs(shown_runs(Baseline(runs), DAY_LATER), Lineage(base="main", shallow=True), "suite")
 
-    said = capsys.readouterr().err
+    said = capsys.readouterr().out
     # Five means, and a trend over all seven.
     assert "0.700  +0.600  … 0.300 0.400 0.500 0.600 0.700" in said
     assert "7 runs of 'suite', looked for on 'main'" in said
@@ -43,4 +43,4 @@ def test_the_trend_goes_from_the_oldest_to_the_nearest(capsys):
 def test_a_criterion_that_measured_nothing_has_no_mean(capsys):
     show_runs(shown_runs(Baseline(past("x skip", facts=FACTS)), DAY_LATER), Lineage(), "suite")
 
-    assert "a      e        c          -     -      -" in capsys.readouterr().err
+    assert "a      e        c          -     -      -" in capsys.readouterr().out

@@ -5,8 +5,8 @@ from support.run_language import make_run, past
 
 from ci_eval.cli.gate.comparison_output import (
     case_line,
+    out_list,
     print_comparison,
-    say_list,
     show_comparison,
 )
 from ci_eval.config.config_schema import GateOptions
@@ -44,13 +44,13 @@ def test_a_case_is_told_with_how_sure_it_is(changes, end):
 
 
 def test_a_long_list_is_cut_and_says_so(capsys):
-    say_list("worse", [str(number) for number in range(25)])
-    said = capsys.readouterr().err.splitlines()
+    out_list("worse", [str(number) for number in range(25)])
+    said = capsys.readouterr().out.splitlines()
 
     assert said[1] == "worse (25):"
     assert said[-2:] == ["- 19", "… and 5 more; --json has all"]
-    say_list("nothing", [])
-    assert capsys.readouterr().err == ""
+    out_list("nothing", [])
+    assert capsys.readouterr().out == ""
 
 
 def compared(text, *texts, **gate):
@@ -68,7 +68,7 @@ def test_everything_that_changed_beside_the_means_has_its_list(capsys):
         compared("a 0 0\nb 1 1\nnew 1 1\nsame@2 1 1", before, quarantine=[excuse]), "before"
     )
 
-    said = capsys.readouterr().err
+    said = capsys.readouterr().out
     for line in (
         "worse (1):\n- a (c on e with a): fails now, 0.500 → 0.000; 2 of 2 trials fail",
         "better (1):\n- b (c on e with a): passes now, 0.000 → 1.000",

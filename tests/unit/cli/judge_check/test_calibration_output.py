@@ -21,8 +21,8 @@ def shown(capsys):
         usage = JudgeUsage(calls=4, cached=2, input_tokens=9, cost_usd=0.5)
         show(calibrate(labels, [each for _, each in both], JUDGES, usage), required)
         out, err = capsys.readouterr()
-        assert out == ""
-        return err.splitlines()
+        assert err == ""
+        return out.splitlines()
 
     return work
 

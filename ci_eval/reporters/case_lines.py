@@ -1,0 +1,235 @@
+"""Cases as lines for a console: scores, with expected and actual as the comment shows them."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+from ci_eval.records.cases import Status, ToolCall
+from ci_eval.records.findings import Report
+from ci_eval.records.results import Score, TrialResult
+from ci_eval.records.trials import Trace, TrialKey
+from ci_eval.reporters._criteria_rows import judged_by_threshold
+from ci_eval.reporters._evidence import (
+    Exhibit,
+    call_lines,
+    exhibits_of,
+    shown_value,
+    wrapped,
+)
+from ci_eval.reporters._notable_cases import Bounds, Finding, Findings, Trouble
+from ci_eval.reporters._notable_cases import Line as ScoreLine
+from ci_eval.run_files import report_phrases
+from ci_eval.text.sanitize import one_line
+from ci_eval.text.templates import counted, exact, score, terminal
+from ci_eval.text.word_diff import word_diff
+
+Style = Literal["", "strong", "good", "bad", "open", "faint", "minus", "plus", "removed", "added"]
+"""`minus` and `plus` are lines of a difference, `removed` and `added` are words in one."""
+GUTTER = "  │ "
+"""Begins each line of evidence, so that no runner takes one for a command."""
+_MAX_LINE = 5_000
+_STATUSES: dict[Status, Style] = {Status.PASSED: "good", Status.SKIPPED: "faint"}
+_WHOLE = 300
+"""Lines of a text, and invocations, of a case that is shown whole."""
+
+
+class Span(NamedTuple):
+    """A piece of a line in one style."""
+
+    text: str
+    style: Style = ""
+
+
+Line = tuple[Span, ...]
+
+
+def failure_lines(report: Report, *, most: int, lines: int, width: int) -> Iterator[Line]:
+    """Yield the first `most` cases that got worse or failed, with `lines` of each evidence.
+
+    Then follow the causes of errors, and the number of cases left out.
+    """
+    findings = Findings(report, Bounds(evidence=most, lines=lines, rows=most))
+    groups = [findings.worse("regressed"), findings.worse("suspected")]
+    if judged_by_threshold(report):
+        groups.append(findings.failing(most))
+    shown = [finding for group in groups for finding in group.shown][:most]
+    for finding in shown:
+        yield from _finding_lines(finding, width)
+    troubles = findings.troubles()
+    for trouble in troubles.shown:
+        yield from _trouble_lines(trouble)
+    failed = max(sum(group.total for group in groups), _failed(report))
+    if shown and failed > len(shown):
+        yield (Span(f"… and {counted(failed - len(shown), 'more case')}; --show N shows more"),)
+        yield ()
+
+
+def _failed(report: Report) -> int:
+    return report.totals.failed if judged_by_threshold(report) else 0
+
+
+def first_case(report: Report) -> TrialKey | None:
+    """Return the case to look at first."""
+    found = Findings(report, Bounds(evidence=0, lines=0, rows=0)).first()
+    return TrialKey(agent=found.agent, evalset=found.evalset, case=found.case) if found else None
+
+
+def trial_lines(result: TrialResult, trace: Trace | None, *, width: int) -> Iterator[Line]:
+    """Yield one trial whole: the conversation, the scores with their evidence, and the output."""
+    turns = trace.invocations if trace else ()
+    for number, turn in enumerate(turns, start=1):
+        where = f" {number}" if len(turns) > 1 else ""
+        yield from _titled(f"User{where}", wrapped(turn.user) or ["(no text)"])
+        if calls := turn.tool_calls:
+            yield from _titled(f"Tool calls{where}", _calls_with_results(calls))
+        yield from _titled(f"Response{where}", wrapped(turn.response) or ["(empty)"])
+    if result.error:
+        yield (Span("  ERROR ", "bad"), Span(result.error.kind))
+        yield from _gutter(wrapped(result.error.message))
+    for each in result.scores if not result.error else ():
+        yield from _score_lines(each, width)
+    if result.output:
+        yield from _titled("Output of the agent", wrapped(result.output))
+    if result.cut_off:
+        yield (Span(f"  {terminal(report_phrases.cut_off(result.cut_off))}"),)
+
+
+def _calls_with_results(calls: Iterable[ToolCall]) -> Iterator[str]:
+    for call in calls:
+        yield from call_lines([{"name": call.name, "args": call.args}])
+        if call.result is not None:
+            yield from (f"  → {line}" for line in wrapped(shown_value(call.result) or "null"))
+
+
+def _score_lines(found: Score, width: int) -> Iterator[Line]:
+    value = f" {score(found.value, found.threshold)}" if found.value is not None else ""
+    bound = ""
+    if found.value is not None and found.threshold is not None:
+        relation = "≥" if found.better == "higher" else "≤"
+        bound = f" (needs {relation} {exact(found.threshold)})"
+    name = terminal(f"{found.name}{value}{bound}")
+    yield (Span("  "), status_span(found.status), Span(name))
+    if found.reason:
+        yield from _gutter(wrapped(found.reason))
+    for exhibit in exhibits_of(found, max_lines=_WHOLE, max_invocations=_WHOLE):
+        yield from exhibit_lines(exhibit, width)
+
+
+def status_span(status: Status) -> Span:
+    """Return a status as the first word of a line."""
+    return Span(f"{status.upper()} ", _STATUSES.get(status, "bad"))
+
+
+def _titled(title: str, lines: Iterable[str]) -> Iterator[Line]:
+    yield (Span(f"  {title}", "faint"),)
+    yield from _gutter(lines)
+
+
+def _gutter(lines: Iterable[str]) -> Iterator[Line]:
+    for text in lines:
+        yield (Span(GUTTER, "faint"), _span(text))
+
+
+def _finding_lines(finding: Finding, width: int) -> Iterator[Line]:
+    is_sure = any(line.what != "suspected" for line in finding.lines)
+    kind = "FAILED" if is_sure else "SUSPECTED"
+    yield (Span(f"{kind} ", "bad"), Span(terminal(finding.name), "strong"), *_source(finding))
+    for line in finding.lines:
+        yield (Span(f"  {terminal(_value(line))}"),)
+        if line.reason:
+            yield (Span(f"  {terminal(line.reason)}"),)
+        for exhibit in line.exhibits:
+            yield from exhibit_lines(exhibit, width)
+    if finding.cut_off:
+        yield (Span(f"  {terminal(finding.cut_off)}"),)
+    yield ()
+
+
+def _source(finding: Finding) -> Iterator[Span]:
+    if finding.source:
+        yield Span(f"  {terminal(finding.source)}", "faint")
+    if finding.excuse:
+        yield Span(f"  {finding.excuse}", "faint")
+
+
+def _value(line: ScoreLine) -> str:
+    now = f"{line.criterion} {score(line.value, line.threshold)}"
+    if line.baseline is not None:
+        now = f"{line.criterion} {score(line.baseline)} → {score(line.value)}"
+    elif line.threshold is not None and line.value is not None:
+        now += f" {'<' if line.better == 'higher' else '>'} {exact(line.threshold)}"
+    notes = ", ".join(note for note in (line.trials, line.tier) if note)
+    return f"{now} ({notes})" if notes else now
+
+
+def _trouble_lines(trouble: Trouble) -> Iterator[Line]:
+    names = ", ".join(trouble.cases) + (" and others" if trouble.more else "")
+    yield (Span("ERROR ", "bad"), Span(terminal(names), "strong"))
+    yield from _gutter(wrapped(trouble.message))
+    yield ()
+
+
+def exhibit_lines(exhibit: Exhibit, width: int) -> Iterator[Line]:
+    """Yield a piece of evidence; differences of texts as differences of words."""
+    note = " (- expected, + actual)" if exhibit.kind == "diff" else ""
+    yield (Span(f"  {terminal(exhibit.title)}{note}", "faint"),)
+    if exhibit.title.startswith("Response"):
+        yield from _words(exhibit, width - 2 * len(GUTTER))  # leaves room for marks
+        return
+    if exhibit.kind != "diff":
+        yield from _gutter(exhibit.lines)
+        return
+    for text in exhibit.lines:
+        yield (Span(GUTTER, "faint"), _diff_span(text))
+
+
+def _diff_span(text: str) -> Span:
+    style: Style = "minus" if text.startswith("- ") else "plus" if text.startswith("+ ") else ""
+    return _span(text, style)
+
+
+def _span(text: str, style: Style = "") -> Span:
+    """Return one line of evidence without control sequences; keeps its indentation."""
+    left = text.lstrip(" ")
+    return Span(" " * (len(text) - len(left)) + one_line(left, _MAX_LINE), style)
+
+
+def _words(exhibit: Exhibit, width: int) -> Iterator[Line]:
+    """Yield the texts of a difference as one text, with the words that differ marked."""
+    pieces: list[Span] = []
+    for is_same, group in groupby(exhibit.lines, lambda line: line.startswith("  ")):
+        lines = [*group]
+        if is_same:
+            pieces += (Span(word) for line in lines for word in line.split())
+            continue
+        before, after = (
+            " ".join(line[2:] for line in lines if line.startswith(sign)) for sign in "-+"
+        )
+        for found in word_diff(before, after):
+            style: Style = "" if found.kind == "same" else found.kind
+            pieces += (Span(word, style) for word in found.words)
+    for line in _filled(pieces, width):
+        yield (Span(GUTTER, "faint"), *line)
+
+
+def _filled(words: Iterable[Span], width: int) -> Iterator[Line]:
+    """Yield lines of words that fit in `width`, successive words of one style joined."""
+    line: list[Span] = []
+    length = 0
+    for word in words:
+        if line and length + 1 + len(word.text) > width:
+            yield _joined(line)
+            line, length = [], 0
+        line.append(Span(one_line(word.text, _MAX_LINE), word.style))
+        length += len(word.text) + 1
+    if line:
+        yield _joined(line)
+
+
+def _joined(words: Iterable[Span]) -> Line:
+    spans = [
+        Span(" ".join(word.text for word in group), style)
+        for style, group in groupby(words, lambda word: word.style)
+    ]
+    # Between them is a space of neither.
+    return tuple(piece for span in spans for piece in (span, Span(" ")))[:-1]

@@ -1,0 +1,93 @@
+"""Modules that a configuration names, looked up without importing any of them."""
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from ci_eval.records.errors import UsageError
+from ci_eval.runtime.path_checks import contained
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.yaml_files import MAX_CONFIG, read_text
+
+_DYNAMIC = re.compile(r"import\s*\*|__getattr__|\bglobals\(|\bsetattr\(|\bexec\(")
+"""Signs of names that a module's text does not contain."""
+_NAMES = re.compile(r"^(?:(?:async +)?def|class) +(\w+)|^(\w+) *[:=]", re.MULTILINE)
+_HARMLESS = {"distutils-precedence.pth", "_virtualenv.pth"}
+
+
+def target_error(target: str, root: Path, *, installed: bool | None) -> str:
+    """Return why `target`, `module` or `module:name`, cannot exist; empty if it may.
+
+    `installed` is whether the interpreter has the module's package; `None` if unknown.
+    """
+    module, _, name = target.partition(":")
+    parts = module.split(".")
+    folder = root
+    for number, part in enumerate(parts):
+        is_package = (folder / part / "__init__.py").is_file()
+        is_module = (folder / f"{part}.py").is_file()
+        if number == len(parts) - 1 and (is_package or is_module):
+            file = folder / part / "__init__.py" if is_package else folder / f"{part}.py"
+            return _name_error(file, root, name.partition(".")[0])
+        if not (folder / part).is_dir():
+            # Of a package without `__init__.py`, another part may be installed.
+            is_whole = number > 0 and (folder / "__init__.py").is_file()
+            if is_module or not (is_whole or installed is False):
+                return ""
+            before = "".join(f"{each}." for each in parts[:number])
+            known = [f"{before}{each}" for each in _modules(folder)]
+            return f"there is no module {before + part!r}{did_you_mean(before + part, known)}"
+        folder /= part
+    return ""
+
+
+def _modules(folder: Path) -> Iterator[str]:
+    for path in folder.iterdir():
+        name = path.name.removesuffix(".py")
+        is_module = path.suffix == ".py" or any(path.glob("*.py"))
+        if name.isidentifier() and name != "__init__" and is_module:
+            yield name
+
+
+def _name_error(file: Path, root: Path, name: str) -> str:
+    """Return why the module in `file` cannot have `name`."""
+    shown = str(file.relative_to(root))
+    try:
+        text = read_text(contained(root, shown), shown=shown, most=MAX_CONFIG)
+    except UsageError:
+        return ""  # its worker gives the reason
+    if not name or re.search(rf"\b{re.escape(name)}\b", text) or _DYNAMIC.search(text):
+        return ""
+    names = {first or second for first, second in _NAMES.findall(text)}
+    return f"{shown} has no {name!r}{did_you_mean(name, names)}"
+
+
+def installed_for_us(top: str) -> bool:
+    """Return True if our own Python has the top-level module `top`."""
+    try:
+        return importlib.util.find_spec(top) is not None
+    except (ImportError, ValueError):
+        return True  # loaded, but not by an import
+
+
+def installed_for(interpreter: str, top: str) -> bool | None:
+    """Return True if an interpreter has the top-level module `top`; `None` if unknown.
+
+    It is known only for virtual environments on their own.
+    """
+    venv = Path(interpreter).parent.parent
+    try:
+        if "include-system-site-packages = true" in (venv / "pyvenv.cfg").read_text():
+            return None
+    except OSError:
+        return None
+    sites = [*venv.glob("lib/python3*/site-packages"), *venv.glob("Lib/site-packages")]
+    if not sites or any(
+        path.name not in _HARMLESS for site in sites for path in site.glob("*.pth")
+    ):
+        return None
+    return top in sys.stdlib_module_names or any(
+        (site / top).is_dir() or any(site.glob(f"{top}.*")) for site in sites
+    )

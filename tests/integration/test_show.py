@@ -1,0 +1,109 @@
+"""One case of the last run, shown whole."""
+
+import pytest
+from support.project import CASES, GREETS, REFUNDS, TRACKS, Project, changed
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path, capsys)
+
+
+WRONG = changed(REFUNDS, "Order 8 is refunded.", ("refund", {"order": 8}))
+
+
+def test_a_case_is_shown_with_conversation_calls_scores_and_evidence(project):
+    project.traces(GREETS, WRONG, TRACKS)
+    project.ci_eval("run")
+
+    ended = project.ci_eval("show", "refunds")
+    assert ended.code == 0
+    assert ended.out.splitlines() == [
+        "FAILED refunds: bot on smoke  smoke.evalset.json:30",
+        "  User",
+        "  │ Refund 7",
+        "  Tool calls",
+        "  │ refund(order=8)",
+        "  Response",
+        "  │ Order 8 is refunded.",
+        "  FAILED tool_trajectory_avg_score 0.000 (needs ≥ 1)",
+        "  Tool calls (- expected, + actual)",
+        "  │ - refund(order=7)",
+        "  │ + refund(order=8)",
+        "  PASSED response_match_score 0.750 (needs ≥ 0.5)",
+        "",
+    ]
+    assert ended.err == ""
+
+
+def test_a_case_that_could_not_be_observed_is_shown_with_its_error(project):
+    project.traces(GREETS, REFUNDS, {"eval_id": "tracks", "error": "no network\nat line 3"})
+    project.ci_eval("run")
+
+    lines = project.ci_eval("show", "tracks").out.splitlines()
+    assert lines[0].startswith("ERROR tracks: bot on smoke")
+    assert "  │ no network" in lines
+    assert "  │ at line 3" in lines
+
+
+def test_a_pattern_selects_cases_and_repeats_are_shown_in_turn(project):
+    project.traces(*(each for case in CASES for each in (case, case)))
+    project.ci_eval("run", "--repeats", "2")
+
+    lines = project.ci_eval("show", "*r*").out.splitlines()
+    heads = [line.split()[1] for line in lines if line.startswith("PASSED ") and "bot on" in line]
+    assert heads == ["greets:", "refunds:", "tracks:"]
+    assert len([line for line in lines if line.startswith("PASSED repeat 2")]) == 3
+
+
+def test_the_change_since_the_baseline_is_shown(project):
+    project.add("baseline: {store: file}\n")
+    for _ in range(2):
+        project.ci_eval("run", "--baseline-save")
+    project.traces(GREETS, WRONG, TRACKS)
+    project.ci_eval("run")
+
+    said = project.ci_eval("show", "refunds").out
+    assert "baseline: tool_trajectory_avg_score 1.000 before, 0.000 now" in said
+
+
+def test_the_result_and_the_trace_are_json(project):
+    project.ci_eval("run")
+
+    where = ("--agent", "bot", "--evalset", "smoke")
+    (found,) = project.ci_eval("show", "greets", *where, "--json").json
+    assert found["result"]["key"]["case"] == "greets"
+    assert found["trace"]["invocations"][0]["user_content"]["parts"] == [{"text": "Hello"}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("greet",), "the run has no case 'greet'. Did you mean 'greets'?\n"),
+        (("greets", "--agent", "bott"), "the run has no agent 'bott'. Did you mean 'bot'?\n"),
+        (("greets", "--evalset", "smok"), "the run has no evalset 'smok'. Did you mean 'smoke'?\n"),
+        (
+            ("greets", "--out", "elsewhere"),
+            (
+                "elsewhere/run.json: no such file\n"
+                "run `ci-eval run` first, or name its output directory: --out DIR\n"
+            ),
+        ),
+    ],
+)
+def test_what_does_not_exist_is_named(project, arguments, said):
+    project.ci_eval("run")
+
+    ended = project.ci_eval("show", *arguments)
+    assert (ended.code, ended.out, ended.err) == (4, "", said)
+
+
+def test_a_run_without_traces_or_report_shows_its_scores(project):
+    project.ci_eval("run")
+    for name in ("traces.jsonl", "report.json"):
+        (project.folder / "ci-eval-report" / name).unlink()
+
+    assert (
+        "PASSED response_match_score 1.000 (needs ≥ 0.5)" in project.ci_eval("show", "greets").out
+    )

@@ -1,0 +1,67 @@
+"""Progress of a run on stderr."""
+
+import pytest
+
+from ci_eval.cli.run.console_progress import Progress
+from ci_eval.records.cases import Status
+from ci_eval.records.results import TrialResult
+from ci_eval.records.trials import Failure, TrialKey
+
+
+def result(case: str, kind: str, *, agent: str = "weather", words: str = "") -> TrialResult:
+    return TrialResult(
+        key=TrialKey(agent=agent, evalset="smoke", case=case),
+        status=Status.ERROR,
+        error=Failure(kind=kind, message=f"it cannot be\n{words}"),
+    )
+
+
+def shown(capsys: pytest.CaptureFixture[str], *results: TrialResult) -> list[str]:
+    with Progress(len(results), grouped=False) as progress:
+        for each in results:
+            progress.landed(each)
+    return capsys.readouterr().err.splitlines()[1:]
+
+
+def test_an_agent_that_cannot_start_is_told_once_with_the_number_of_its_trials(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    results = [result(f"c{n}", "start", words=f"at 10:0{n}") for n in range(5)]
+    assert shown(capsys, *results) == [
+        "ERROR weather · smoke · c0: start: it cannot be at 10:00",
+        "ERROR weather · 4 more trials: start: same cause: it cannot be",
+    ]
+
+
+def test_other_agents_and_other_errors_are_told_for_themselves(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    results = [
+        result("a", "start"),
+        result("a", "start", agent="other"),
+        result("b", "timeout"),
+        result("c", "timeout"),
+    ]
+    assert shown(capsys, *results) == [
+        "ERROR weather · smoke · a: start: it cannot be",
+        "ERROR other · smoke · a: start: it cannot be",
+        "ERROR weather · smoke · b: timeout: it cannot be",
+        "ERROR weather · smoke · c: timeout: it cannot be",
+    ]
+
+
+def test_what_an_agent_says_gives_a_runner_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "::set-output name=verdict::forged\n  ::stop-commands::x\n##[add-mask]e"
+    lines = shown(capsys, result("a", "crash", words=words))
+    assert len(lines) == 1
+    assert lines[0].startswith("ERROR ")
+    assert "##[" not in lines[0]
+
+
+def test_of_a_long_message_the_beginning_and_the_end_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    [line] = shown(capsys, result("c0", "crash", words="log\n" * 999 + "KeyError: city"))
+    assert line.startswith("ERROR weather · smoke · c0: crash: it cannot be …")
+    assert line.endswith(" log KeyError: city")
+    assert len(line) < 400

@@ -1,0 +1,93 @@
+"""Cases as lines for a console."""
+
+from collections.abc import Iterable
+
+import pytest
+from support.report_language import make_report
+
+from ci_eval.records.findings import Report
+from ci_eval.records.results import InvocationScore, Score, TrialResult
+from ci_eval.records.trials import Failure, TrialKey
+from ci_eval.reporters.case_lines import GUTTER, Line, failure_lines
+
+
+def text(lines: Iterable[Line]) -> list[str]:
+    return ["".join(span.text for span in line) for line in lines]
+
+
+def failing(**evidence: object) -> Report:
+    """Return a report on one case that failed with this evidence."""
+    report = make_report("a fail 0.2")
+    (worst,) = report.worst
+    part = InvocationScore.model_validate({"status": "failed", "value": 0.2, "evidence": evidence})
+    scores = tuple(each.model_copy(update={"invocations": (part,)}) for each in worst.scores)
+    return report.model_copy(update={"worst": (worst.model_copy(update={"scores": scores}),)})
+
+
+def shown(report: Report, *, lines: int = 12, width: int = 80) -> list[Line]:
+    return list(failure_lines(report, most=5, lines=lines, width=width))
+
+
+def test_texts_are_compared_word_by_word() -> None:
+    found = shown(failing(expected="at half power", actual="at full power"))
+    (words,) = (line for line in found if line[:1] and line[0].text == GUTTER)
+    assert [(span.text, span.style) for span in words[1:] if span.text != " "] == [
+        ("at", ""),
+        ("half", "removed"),
+        ("full", "added"),
+        ("power", ""),
+    ]
+
+
+def test_tool_calls_are_compared_line_by_line() -> None:
+    calls = {"expected_tool_calls": [{"name": "lock", "args": {"door": "front"}}]}
+    calls["actual_tool_calls"] = [{"name": "lock", "args": {"door": "back"}}]
+    assert text(shown(failing(**calls)))[2:5] == [
+        "  Tool calls (- expected, + actual)",
+        '  │ - lock(door="front")',
+        '  │ + lock(door="back")',
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_lines_of_words_fit_and_lose_nothing(width: int) -> None:
+    words = [f"word{n}" for n in range(60)]
+    lines = text(shown(failing(expected=" ".join(words), actual=" ".join(words[:-1])), width=width))
+    evidence = [line.removeprefix("  │ ") for line in lines if line.startswith("  │")]
+    assert all(len(line) <= width for line in lines if line.startswith("  │"))
+    assert "word59" in " ".join(evidence).split()
+
+
+def test_evidence_is_bounded() -> None:
+    found = shown(failing(trace="\n".join(map(str, range(100)))), lines=3)
+    assert len([line for line in text(found) if line.startswith("  │")]) == 4
+
+
+def test_no_line_gives_a_runner_a_command_or_a_terminal_a_sequence() -> None:
+    hostile = "::error::forged\n  ::stop-commands::x\n\x1b[31mred ##[add-mask]e"
+    report = failing(expected=hostile, actual="fine", trace=hostile)
+    error = TrialResult(
+        key=TrialKey(agent="::a", evalset="::e", case="::error::c"),
+        status="error",  # type: ignore[arg-type]  # pydantic converts it
+        error=Failure(kind="crash", message=hostile),
+    )
+    report = report.model_copy(update={"worst": (*report.worst, error)})
+    lines = text(shown(report))
+    assert not any(line.lstrip().startswith("::") for line in lines)
+    assert not any("##[" in line or "\x1b" in line for line in lines)
+
+
+def test_a_cause_of_errors_is_shown_once_with_its_cases() -> None:
+    lines = text(shown(make_report("a error / b error")))
+    assert [line for line in lines if line.startswith("ERROR ")] == ["ERROR a, b"]
+
+
+def test_a_criterion_without_a_value_gives_its_reason() -> None:
+    report = make_report("a fail 0.2")
+    (worst,) = report.worst
+    scores = tuple(
+        Score.model_validate({**each.model_dump(), "reason": "two of three words differ"})
+        for each in worst.scores
+    )
+    report = report.model_copy(update={"worst": (worst.model_copy(update={"scores": scores}),)})
+    assert "  two of three words differ" in text(shown(report))
