@@ -3,8 +3,10 @@
 import functools
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 import click
 
@@ -60,9 +62,29 @@ def _main(arguments: list[str]) -> int:
         # On a closed pipe click exits with 1, which is one of our verdicts.
         return ExitCode.INTERRUPTED
     except click.ClickException as exc:
-        return complain(UsageError(exc.format_message()), os.environ, as_json=as_json)
+        return complain(_explained(exc), os.environ, as_json=as_json)
     except CiEvalError as exc:
         return complain(exc, os.environ, as_json=as_json)
+
+
+def _explained(error: click.ClickException) -> UsageError:
+    """Return an error of click with the probable way out."""
+    message, hint = error.format_message(), ""
+    if isinstance(error, click.NoSuchOption) and error.ctx:
+        known = [name for each in error.ctx.command.params for name in each.opts]
+        close = get_close_matches(error.option_name, known, n=1)
+        meant = f". Did you mean {close[0]!r}?" if close else ""
+        message = f"no such option {error.option_name!r}{meant}"
+        hint = f"`{error.ctx.command_path} --help` lists the options"
+    elif isinstance(error, click.UsageError) and error.ctx and (extra := _EXTRA.match(message)):
+        given, path = extra[1], error.ctx.command_path
+        message = f"unexpected argument {given!r}"
+        if any(each.name == "config" for each in error.ctx.command.params):
+            hint = f"to name a configuration, use `{path} -c {given.split()[0]}`"
+    return UsageError(message, hint=hint)
+
+
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((.+)\)")
 
 
 @functools.cache

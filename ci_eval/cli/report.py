@@ -16,7 +16,12 @@ from ci_eval.runtime.path_checks import refuse_links_out
 
 @click.command()
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
-@click.option("-c", "--config", help="Configuration whose gate and baseline to use.")
+@click.option(
+    "-c",
+    "--config",
+    type=click.Path(dir_okay=False),
+    help="Configuration whose gate and baseline to use.",
+)
 @out_option
 @show_option
 @json_option

@@ -29,7 +29,12 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @click.command()
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
-@click.option("-c", "--config", help="Configuration whose `gate` settings to use.")
+@click.option(
+    "-c",
+    "--config",
+    type=click.Path(dir_okay=False),
+    help="Configuration whose `gate` settings to use.",
+)
 @click.option("--false-block", type=_SHARE, help="Maximum rate of false regressions.")
 @click.option(
     "--max-drop", type=click.FloatRange(0, 1), help="Smallest drop that counts as a regression."
@@ -93,7 +98,12 @@ def gate() -> None:
 
 @gate.command()
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
-@click.option("-c", "--config", help="Reevaluate with this configuration and its baseline.")
+@click.option(
+    "-c",
+    "--config",
+    type=click.Path(dir_okay=False),
+    help="Reevaluate with this configuration and its baseline.",
+)
 @json_option
 def explain(run: str, config: str | None, *, as_json: bool) -> int:
     """Explain a verdict, with the numbers behind it.
