@@ -122,6 +122,7 @@ def rows() -> Iterator[Row]:
     yield from _flaking_rows()
     yield from _deterministic_rows()
     yield from _arms_rows()
+    yield from _stored_rows()
     for (repeats, runs), cases in product(((3, 5), (1, 1)), SIZES):
         scene = Scene(change=DROP_10, cases=cases, repeats=repeats, runs=runs)
         yield Row("what the intervals cover", scene, (COVERS,), times=KEY_TIMES)
@@ -208,6 +209,21 @@ def _arms_rows() -> Iterator[Row]:
         yield Row("both arms, deterministic", scene, (NEVER,))
         found = (Bound("blocked", least=0.99),)
         yield Row("both arms, deterministic", replace(scene, change=BREAK), found)
+
+
+def _stored_rows() -> Iterator[Row]:
+    """Yield the rows in which days differ and no merge base can be run."""
+    for day in (0.0, 0.03, 0.05):
+        scene = Scene(reruns=True, day=day)
+        part = f"stored runs alone, days vary by {day:g}"
+        reached = day <= 0.03  # more than the prior assumes cannot be told from five runs
+        quiet = (Bound("blocked", most=0.04, roughly=True),) if reached else ()
+        found = (Bound("blocked", least=0.60),) if reached else ()
+        yield Row(part, scene, quiet, KEY_TIMES)
+        yield Row(part, replace(scene, change=DROP_10), found)
+        yield Row(part, replace(scene, repeats=1, runs=1), quiet, KEY_TIMES)
+    merged = Scene(reruns=True, day=0.03, merged=-0.1)
+    yield Row("stored runs alone, the newest commit of main lost 10 points", merged)
 
 
 def _arm_rows(

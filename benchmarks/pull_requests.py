@@ -90,7 +90,7 @@ class Scene:
         drawn: tuple[object, ...] = (
             *(self.agent, self.cases, self.repeats, self.runs, self.correlation, self.within),
         )
-        if self.arms:
+        if self.arms or self.day or self.merged:
             drawn += (self.criteria, self.day, self.stuck, self.merged)
         return np.random.default_rng([seed, zlib.crc32(repr(drawn).encode()), number])
 

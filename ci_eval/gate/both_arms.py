@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
+from ci_eval.gate.between_runs import BetweenRuns
 from ci_eval.gate.hard_break import MAX_CONFIRMING, Breaks, always, worse
 from ci_eval.gate.mean_drop import Drifts
 from ci_eval.gate.pairing import Group, Pair
@@ -64,6 +65,11 @@ class ArmDrops(Drifts):
     is_stored: bool = True
     """Whether `groups` are compared with stored runs, not with the merge base itself."""
 
+    @cached_property
+    def days(self) -> list[BetweenRuns]:
+        """Nothing: both arms see the same day."""
+        return [BetweenRuns(0.0, 1, 1)] * len(self.groups)
+
     @property
     def visible(self) -> bool:
         """True: after the last look, a drop differs from noise in any suite."""
@@ -76,7 +82,7 @@ class ArmDrops(Drifts):
 
     def _look(self, look: int, draws: int) -> list[Permuted]:
         if look == 0:
-            return super()._look(0, draws)
+            return self._permuted(self.groups, draws)
         change, base = LOOKS[look - 1]
         return self._permuted(self.arms, draws, change - 1, base)
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.forge.lineage import Lineage
 from ci_eval.gate import hard_break
+from ci_eval.gate.between_runs import newest_level, with_days
 from ci_eval.gate.both_arms import ArmDrops, arm_breaks, looks_taken
 from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
@@ -79,6 +80,7 @@ def examine(
     cells = (cell for column in columns.groups.values() for cell in column.values())
     rounds = max([0, *(len(cell.units) - 1 for cell in cells)])
     confirming = _in_both_arms(meta, columns, base, gate, excuses) if base else {}
+    groups = [each if each.key in confirming else newest_level(each) for each in groups]
     is_stored = base is not baseline[0]
     stored = (baseline[:1], baseline[1:]) if base else ((), ())
     nearest, earlier = (pool(meta, columns, past).columns for past in stored)
@@ -123,7 +125,7 @@ def _in_both_arms(
     meta: RunMeta, columns: Columns, base: Past, gate: GateOptions, excuses: Excuses
 ) -> dict[GroupKey, Group]:
     """Return the groups of the agents that `base` has, compared with it alone."""
-    pooled = pool(meta, columns, [base])
+    pooled = pool(meta, columns, [base], is_same_job=True)
     groups = groups_of(meta, columns, pooled, gate.max_drop, excuses)
     known = {*base.meta.agents}.difference(meta.recordings)
     return {each.key: each for each in groups if each.key.agent in known}
@@ -241,7 +243,7 @@ def _delta(tested: Group, examined: Examined) -> Delta:
         value=mean_of(group.now),
         baseline=math.fsum(each.base for each in pairs) / len(pairs) if pairs else None,
         effect=-group.sign * group.drop if pairs else None,
-        interval=group.interval,
+        interval=group.interval if group is arm else with_days(group),
         p_value=found.p_value if found else None,
         level=found.level if found else None,
         outcome=outcome,

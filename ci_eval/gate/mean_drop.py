@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ci_eval.config.config_schema import GateOptions
+from ci_eval.gate.between_runs import BetweenRuns, between_runs
 from ci_eval.gate.pairing import Group
 from ci_eval.stats.effective_test_count import effective_size
 from ci_eval.stats.intervals import holm
@@ -59,6 +60,11 @@ class Drifts:
     def looks(self) -> int:
         """The maximum number of looks."""
         return max(self.gate.looks, self.rounds + 1)
+
+    @cached_property
+    def days(self) -> list[BetweenRuns]:
+        """What days add to the mean of each group, if stored runs decide."""
+        return [*map(between_runs, self.groups)]
 
     @cached_property
     def together(self) -> list[int]:
@@ -114,6 +120,11 @@ class Drifts:
     def _look(self, look: int, draws: int) -> list[Permuted]:
         samples = [each.samples(look) for each in self.groups]
         tests = permute(samples, draws=draws)
+        if any(each.day for each in self.days):
+            tests = [
+                test.with_noise(each.spread, each.freedom, draws=draws)
+                for test, each in zip(tests, self.days, strict=True)
+            ]
         return [*tests, mean_of([tests[n] for n in self.together])] if self.together else tests
 
     def _least(self) -> Iterator[float]:
@@ -133,7 +144,11 @@ class Drifts:
 
     def _findings(self, tests: Sequence[Permuted], doubted: Sequence[bool]) -> Iterator[Finding]:
         p_values = [test.lower if yes else 1.0 for test, yes in zip(tests, doubted, strict=True)]
-        worth = effective_size([each.samples(0) for each in self.groups], self.together, self.rate)
+        samples = [each.samples(0) for each in self.groups]
+        shared = [
+            (group.key.agent, each.day) for group, each in zip(self.groups, self.days, strict=True)
+        ]
+        worth = effective_size(samples, self.together, self.rate, shared)
         worse = holm(p_values, self.rate, self._level, worth)
         better = holm([test.upper for test in tests], self.rate)
         last = self._doubtful(self.rounds, tests)

@@ -34,11 +34,14 @@ class Pooled(NamedTuple):
     """Cases that this run lacks or whose content changed: history, but not compared."""
 
 
-def pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> Pooled:
+def pool(
+    meta: RunMeta, now: Columns, before: Sequence[Past], *, is_same_job: bool = False
+) -> Pooled:
     """Pool the values of all runs of the baseline, separating those that are not comparable.
 
     A drop that a baseline run had accepted starts a new level: earlier runs of that case are left
-    out.
+    out.  The rounds of a run have its day in common, so they count as one unit, except for rounds
+    of the merge base in the same job.
     """
     pooled = Columns()
     changed: dict[str, None] = {}
@@ -67,7 +70,8 @@ def pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> Pooled:
                     same = False
                 into = target if same else beside.setdefault(key, {})
                 # The cells of a single run are shared, not copied: nothing modifies them.
-                into[case] = into[case].pooled(cell) if case in into else cell
+                one = cell if is_same_job or len(cell.units) == 1 else cell.as_one_unit()
+                into[case] = into[case].pooled(one) if case in into else one
     return Pooled(pooled, list(changed), beside)
 
 
@@ -256,9 +260,11 @@ class Group:
         self, pair: Pair, look: int, best: float | None, before: int | None = None
     ) -> Sample:
         rounds, runs = pair.rounds(look), pair.runs_before[:before]
-        # Runs of equal size are exchanged as a whole, others value by value.
-        if not pair.now.errors and len({len(each) for each in (*rounds, *runs)}) == 1:
-            new, old = [*map(mean, rounds)], [*map(mean, runs)]
+        # Runs are exchanged as a whole.  Means of fewer repeats vary more, so of each run as many
+        # count as the shortest has.
+        if not pair.now.errors and rounds:
+            size = min(len(each) for each in (*rounds, *runs))
+            new, old = ([mean(each[:size]) for each in units] for units in (rounds, runs))
         else:
             missing = [best] * pair.now.errors if best is not None else []
             new = [*(value for each in rounds for value in each), *missing]

@@ -49,6 +49,11 @@ class Cell:
         units, skipped = self.units + other.units, self.skipped + other.skipped
         return Cell(units, lost=lost, skipped=skipped)
 
+    def as_one_unit(self) -> "Cell":
+        """Return a copy with all observations in one group."""
+        values = tuple(self.observations)
+        return Cell((values,) if values else (), lost=(0,) * self.errors, skipped=self.skipped)
+
     def filled(self, value: float) -> "Cell":
         """Return a copy with `value` for every missing observation."""
         units = [*self.units, *[()] * (max(self.lost, default=-1) + 1 - len(self.units))]

@@ -23,11 +23,16 @@ _SEED = 20_241_102
 
 
 def effective_size(
-    groups: Sequence[Mapping[Place, Sample]], together: Sequence[int], rate: float
+    groups: Sequence[Mapping[Place, Sample]],
+    together: Sequence[int],
+    rate: float,
+    days: Sequence[tuple[str, float]] = (),
 ) -> float:
     """Return the effective number of independent tests at `rate` among those of `groups`.
 
-    `together` has the indices of the groups whose mean is a test of its own.
+    `together` has the indices of the groups whose mean is a test of its own; `days` has for each
+    group its agent, all of whose criteria a day moves alike, and the standard deviation that a day
+    adds to the mean of a run.
     """
     size = len(groups) + bool(together)
     steady = all(len({*each.old}) < 2 for group in groups for each in group.values())
@@ -36,6 +41,9 @@ def effective_size(
     import numpy as np
 
     covariance = _covariance(groups)
+    for one, (agent, spread) in enumerate(days):
+        for two, (other, beside) in enumerate(days):
+            covariance[one, two] += spread * beside * (agent == other)
     weights = np.eye(len(groups))
     if together:
         mean = [float(number in together) for number in range(len(groups))]

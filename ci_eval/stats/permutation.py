@@ -14,7 +14,7 @@ all of them.
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -67,11 +67,26 @@ class Permuted:
     """`None` if no value can differ from the observed one."""
     complete: bool
     """Whether `others` are all possible values, including the observed one."""
+    moved: "Floats | None" = None
+    """The values with noise that all cases have in common, if there is any."""
 
     @property
     def lower(self) -> float:
         """The p-value of "nothing got worse"."""
         return self._share(lambda others: others <= self.observed + _NEAR)
+
+    def with_noise(self, spread: float, freedom: int, *, draws: int) -> "Permuted":
+        """Return the same with noise that all cases have in common.
+
+        The noise has Student's distribution with this `spread` and these degrees of freedom; it is
+        the same, but for its spread, in every call with the same `draws`.
+        """
+        if self.others is None:
+            return self
+        import numpy as np
+
+        noise = np.random.default_rng(_SEED).standard_t(freedom, draws)
+        return replace(self, moved=np.resize(self.others, draws) + spread * noise)
 
     @property
     def upper(self) -> float:
@@ -82,7 +97,11 @@ class Permuted:
         if self.others is None:
             return 1.0
         count, size = int(counts(self.others).sum()), len(self.others)
-        return count / size if self.complete else (count + 1) / (size + 1)
+        share = count / size if self.complete else (count + 1) / (size + 1)
+        if self.moved is None:
+            return share
+        # Noise splits the exchanges that are equal to the observed one, which must all count.
+        return max(share, (int(counts(self.moved).sum()) + 1) / (len(self.moved) + 1))
 
 
 def permute(groups: Sequence[Mapping[Place, Sample]], *, draws: int) -> list[Permuted]:
@@ -129,7 +148,9 @@ def mean_of(tests: Sequence[Permuted]) -> Permuted:
     import numpy as np
 
     observed = math.fsum(each.observed for each in tests) / len(tests)
-    return Permuted(observed, np.mean(all_others, axis=0), tests[0].complete)
+    all_moved = [each.moved for each in tests if each.moved is not None]
+    moved = np.mean(all_moved, axis=0) if all_moved else None
+    return Permuted(observed, np.mean(all_others, axis=0), tests[0].complete, moved)
 
 
 def _table(group: Mapping[Place, Sample]) -> "dict[Place, Floats]":

@@ -135,10 +135,10 @@ def test_without_stored_runs_everything_is_in_doubt_and_the_arms_decide():
 
 def test_an_agent_that_the_merge_base_lacks_is_compared_with_stored_runs():
     run = meta(agents=("a", "b"))
-    text = every(WORSE)
+    text = every(" 0.4")
     now = Columns.of([*results(text), *results(text, agent="b")])
     before = Columns.of([*results(every(GOOD)), *results(every(GOOD), agent="b")])
-    found = examine(run, now, [Past(run, before)], GATE, base_of(every(WORSE)))
+    found = examine(run, now, [Past(run, before)], GATE, base_of(text))
 
     assert {key.agent: each.worse for key, each in found.drifts.items()} == {"a": False, "b": True}
 

@@ -260,9 +260,10 @@ def test_chance_is_called_a_break_as_rarely_as_the_rate_says(repeats, runs, case
 
 
 def test_repeats_that_always_agree_are_no_more_than_one():
-    flaky = many(20, "0 0 0").replace("n", "f"), many(20, "1 1 1").replace("n", "f")
-    now = f"x 0 0 0\n{flaky[1]}"
-    before = [f"x 1 1 1\n{each}" for each in flaky]
+    now = f"x 0 0 0\n{many(20, '1 1 1')}"
+    swung = [f"n{n} {'1 1 1' if n % 2 else '0 0 0'}" for n in range(20)]
+    back = [f"n{n} {'0 0 0' if n % 2 else '1 1 1'}" for n in range(20)]
+    before = ["\n".join(["x 1 1 1", *each]) for each in (swung, back)]
     found = broke(now, *before)
 
     # Each of 21 cases passed in two runs and failed in one: (2/3)² · 1/3 at most.

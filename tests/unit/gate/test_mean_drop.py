@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from support.run_language import FACTS, columns, meta, once, past, results
 
+from ci_eval.gate import between_runs
 from ci_eval.gate.compare import compare, examine
 from ci_eval.gate.mean_drop import Drifts, Finding
 from ci_eval.gate.pairing import groups_of, pool
@@ -24,6 +25,12 @@ SECONDS = FACTS.model_copy(
         "tier": "block",
     }
 )
+
+
+@pytest.fixture(autouse=True)
+def days_are_alike(monkeypatch):
+    """Test the exchanges alone; test_between_runs.py has what days add."""
+    monkeypatch.setattr(between_runs, "PRIOR_SHARE", 0.0)
 
 
 def drifts(

@@ -36,8 +36,13 @@ def test_runs_that_are_alike_are_exchanged_as_a_whole():
     assert sample("x 1 0", "x 1 1", "x 0 0") == Sample((0.5,), (1.0, 0.0))
 
 
-def test_runs_with_other_numbers_of_repeats_are_exchanged_one_by_one():
-    assert sample("x 1", "x 1 1 0") == Sample((1.0,), (1.0, 1.0, 0.0))
+def test_of_runs_with_other_numbers_of_repeats_as_many_count_as_the_shortest_has():
+    assert sample("x 1", "x 1 1 0") == Sample((1.0,), (1.0,))
+    assert sample("x 1 0 0", "x 1 0", "x 0 0 1") == Sample((0.5,), (0.5, 0.0))
+
+
+def test_the_rounds_of_a_stored_run_are_one_unit():
+    assert sample("x 1", "x 0 | 1") == Sample((1.0,), (0.0,))
 
 
 def test_rounds_are_runs_of_the_change():

@@ -12,6 +12,7 @@ from support.run_language import FACTS, columns, meta, past, results
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.load import load
 from ci_eval.config.selection import Selection
+from ci_eval.gate import between_runs
 from ci_eval.gate.compare import Examined, examine
 from ci_eval.run.collect import Tally
 from ci_eval.run.plan import Plan, plan
@@ -49,7 +50,7 @@ def test_a_drop_in_doubt_draws_every_case_again():
 
 
 def test_what_is_decided_draws_nothing():
-    many, before = text(*[0.6] * 14), text(*[0.8] * 14)
+    many, before = text(*[0.4] * 14), text(*[0.8] * 14)
 
     # Were it in doubt, it would be drawn: 2⁻¹⁴ is enough, 2⁻⁷ is not.
     assert not any(wanted(examined(many, before), RERUN))
@@ -98,8 +99,9 @@ def test_what_fails_in_the_first_trials_that_confirm_is_drawn_once_more_and_noth
     assert [again(each) for each in ("1 1", "0 1", "0 " * (2 + more))] == [0, 0, 0]
 
 
-def test_after_the_last_look_no_round_is_drawn():
+def test_after_the_last_look_no_round_is_drawn(monkeypatch):
     # In 1 of 8 ways at the first look, in 1 of 27 at the second: still in doubt.
+    monkeypatch.setattr(between_runs, "PRIOR_SHARE", 0.0)
     now, before = text(*[0.6] * 3).replace("0.6", "0.6 | 0.79"), text(*[0.8] * 3)
     more, last = (GateOptions(on_inconclusive="rerun", rerun_budget=budget) for budget in (3, 2))
 

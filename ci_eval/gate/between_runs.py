@@ -1,0 +1,122 @@
+"""Variance between runs, beyond what their trials explain, and changes of level among stored runs.
+
+The provider, the load and the data behind tools differ from day to day, and move all cases of a run
+together.  Exchanging trials within cases cannot see that, so where stored runs alone decide, what a
+day adds is estimated from them and enters tests and intervals.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean, variance
+from typing import NamedTuple
+
+from ci_eval.gate.pairing import Group
+from ci_eval.run_files.score_table import Cell, mean
+from ci_eval.stats.intervals import t_quantile
+
+PRIOR_SHARE = 0.07
+"""Standard deviation that a day is assumed to add to a mean, as a share of the standard deviation
+of one trial that passes or fails: 0.028 for an agent that passes 80 %."""
+PRIOR_RUNS = 12
+"""How many runs' worth of evidence the assumption is."""
+_NEW_LEVEL = 2.5
+"""Standard errors by which the nearest runs must differ from the earlier ones to be a new level."""
+
+
+class BetweenRuns(NamedTuple):
+    """What a day adds to the mean of a run."""
+
+    day: float
+    """Standard deviation, as a share of the scale; 0 if history shows no variance at all."""
+    runs: int
+    """Number of stored runs."""
+    freedom: int
+    """Degrees of freedom of the estimate, the prior's included."""
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation that days add to the difference of a run and its baseline."""
+        return self.day * math.sqrt(1 + 1 / max(self.runs, 1))
+
+
+def between_runs(group: Group) -> BetweenRuns:
+    """Estimate what a day adds, from the stored runs of a group.
+
+    The variance of the runs' means, less what their cases' own variances explain, is averaged with
+    the prior, weighted by degrees of freedom (a scaled inverse chi-squared prior; Gelman and
+    others, "Bayesian Data Analysis", 2013, section 3.2).
+    """
+    runs = _runs(group)
+    if group.steady or not runs:
+        return BetweenRuns(0.0, len(runs), PRIOR_RUNS)
+    known = len(runs) - 1
+    found = PRIOR_RUNS * _prior(group, runs)
+    if known:
+        found += known * (variance(map(fmean, runs)) - _sampling(runs))
+    freedom = PRIOR_RUNS + known
+    return BetweenRuns(math.sqrt(max(found, 0.0) / freedom), len(runs), freedom)
+
+
+def with_days(group: Group) -> tuple[float, float] | None:
+    """Return the 95 % confidence interval of the mean difference, with what days add."""
+    if (interval := group.interval) is None:
+        return None
+    middle, half = math.fsum(interval) / 2, (interval[1] - interval[0]) / 2
+    days = between_runs(group)
+    half = math.hypot(half, t_quantile(0.975, days.freedom) * days.spread * group.scale)
+    return middle - half, middle + half
+
+
+def newest_level(group: Group) -> Group:
+    """Return the group without the stored runs before the level changed.
+
+    A merged drop or gain makes the runs before it a wrong baseline.  The split at which the nearest
+    runs differ most from the earlier ones is a change if the difference is too large for trials
+    and days.
+    """
+    runs = _runs(group)
+    if len(runs) < 2 or group.steady:
+        return group
+    means = [*map(fmean, runs)]
+    noise = math.sqrt(_prior(group, runs) + _sampling(runs))
+
+    def distance(kept: int) -> float:
+        size = math.sqrt(1 / kept + 1 / (len(runs) - kept))
+        return abs(fmean(means[:kept]) - fmean(means[kept:])) / size
+
+    kept = max(range(1, len(runs)), key=distance)
+    if distance(kept) <= _NEW_LEVEL * noise:
+        return group
+    before = {
+        case: replace(cell, units=cell.units[:kept], lost=tuple(n for n in cell.lost if n < kept))
+        for case, cell in group.before.items()
+    }
+    return replace(group, before=before, kept={})
+
+
+def _runs(group: Group) -> Sequence[Sequence[float]]:
+    """Return, for each stored run, the mean of each case that all runs measured."""
+    cells = [pair.before for pair in group.all_pairs.values()]
+    longest = max((len(cell.units) for cell in cells), default=0)
+    complete = [cell for cell in cells if len(cell.units) == longest and all(cell.units)]
+    return [*zip(*map(_means, complete, [group.scale or 1.0] * len(complete)), strict=True)]
+
+
+def _means(cell: Cell, scale: float) -> list[float]:
+    return [mean(unit) / scale for unit in cell.units]
+
+
+def _sampling(runs: Sequence[Sequence[float]]) -> float:
+    """Return the variance of a run's mean that its cases' own variances explain."""
+    cases = [*zip(*runs, strict=True)]
+    return math.fsum(map(variance, cases)) / len(cases) ** 2
+
+
+def _prior(group: Group, runs: Sequence[Sequence[float]]) -> float:
+    """Return the variance that a day is assumed to add to a run's mean; none if unbounded."""
+    if group.facts.interval is None:
+        return 0.0
+    low = group.facts.interval[0] / (group.scale or 1.0)
+    share = min(max(fmean(map(fmean, runs)) - low, 0.0), 1.0)
+    return PRIOR_SHARE**2 * share * (1 - share)
