@@ -11,6 +11,7 @@ from difflib import get_close_matches
 import click
 
 from ci_eval.cli import logs
+from ci_eval.cli.examples import add_examples
 from ci_eval.cli.exit_codes import complain, guarded, naming_files
 from ci_eval.records.errors import CiEvalError, ExitCode, UsageError
 
@@ -58,9 +59,9 @@ def _main(arguments: list[str]) -> int:
     except click.Abort:
         sys.stderr.write("interrupted\n")
         return ExitCode.INTERRUPTED
-    except SystemExit:
-        # On a closed pipe click exits with 1, which is one of our verdicts.
-        return ExitCode.INTERRUPTED
+    except SystemExit as exc:
+        # On a closed pipe click exits with 1, which is one of our verdicts; 0 ends a completion.
+        return ExitCode.INTERRUPTED if exc.code else ExitCode.PASSED
     except click.ClickException as exc:
         return complain(_explained(exc), os.environ, as_json=as_json)
     except CiEvalError as exc:
@@ -93,6 +94,7 @@ def command(name: str) -> click.Command:
     module, function = COMMANDS[name][0].split(":")
     found: click.Command = getattr(importlib.import_module(f"ci_eval.cli.{module}"), function)
     logs.add_options(found)
+    add_examples(found, name)
     return found
 
 
@@ -111,6 +113,8 @@ class _Commands(click.Group):
     cls=_Commands,
     # Their names, of which click suggests one for a name that is unknown.
     commands={name: click.Command(name) for name in COMMANDS},
+    epilog="To complete commands in bash, add this line to ~/.bashrc (for zsh: zsh_source): "
+    'eval "$(_CI_EVAL_COMPLETE=bash_source ci-eval)"',
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="ci-eval", message="%(version)s")

@@ -30,7 +30,8 @@ def adk_option(name: str, **attributes: Any) -> Decorator:
 config_option = click.option(
     "-c",
     "--config",
-    type=click.Path(dir_okay=False),
+    type=click.Path(),
+    metavar="FILE",
     default=CONFIG_FILE,
     show_default=True,
     help="Configuration file.",
@@ -38,7 +39,8 @@ config_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 out_option = click.option(
     "--out",
-    type=click.Path(file_okay=False),
+    type=click.Path(),
+    metavar="DIR",
     default=REPORT_FOLDER,
     show_default=True,
     help="Output directory.",

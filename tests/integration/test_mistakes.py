@@ -62,9 +62,7 @@ MISTAKES = [
         "validate ci-evla.yaml",
         ["ci-evla.yaml: no such file. Did you mean 'ci-eval.yaml'?"],
     ),
-    Mistake(
-        "a folder for a configuration", "run -c evals", ["'-c'", "File 'evals' is a directory"]
-    ),
+    Mistake("a folder for a configuration", "run -c evals", ["evals: is not a file"]),
     Mistake(
         "a configuration as an argument",
         "run foo.yaml",
@@ -76,7 +74,9 @@ MISTAKES = [
         ["no such option '--evalsets'. Did you mean '--evalset'?", "`ci-eval run --help` lists"],
     ),
     Mistake("a misspelt command", "rnu", ["No such command 'rnu'. Did you mean 'run'?"]),
-    Mistake("a file as the output folder", "run --out home.py", ["'--out'", "is a file"]),
+    Mistake(
+        "a file as the output folder", "run --out home.py", ["home.py: is a file; name a folder"]
+    ),
     Mistake("a misspelt agent", "run --agent hom", ["unknown agent 'hom'. Did you mean 'home'?"]),
     Mistake(
         "a misspelt evalset",

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import console, load
+from ci_eval.cli.examples import Group
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.cli.gate import verdict_explanation
 from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
@@ -32,7 +33,7 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @click.option(
     "-c",
     "--config",
-    type=click.Path(dir_okay=False),
+    metavar="FILE",
     help="Configuration whose `gate` settings to use.",
 )
 @click.option("--false-block", type=_SHARE, help="Maximum rate of false regressions.")
@@ -91,7 +92,7 @@ def _described(observed: Collected) -> str:
     return f"{meta.suite!r} ({agents} on {evalsets} by {', '.join(meta.criteria)})"
 
 
-@click.group()
+@click.group(cls=Group)
 def gate() -> None:
     """Explain verdicts, and estimate the drops that the gate can detect."""
 
@@ -101,7 +102,7 @@ def gate() -> None:
 @click.option(
     "-c",
     "--config",
-    type=click.Path(dir_okay=False),
+    metavar="FILE",
     help="Reevaluate with this configuration and its baseline.",
 )
 @json_option
