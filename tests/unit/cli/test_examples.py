@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -25,7 +26,11 @@ def test_each_command_has_an_example() -> None:
 
 
 @pytest.mark.parametrize(("name", "command"), list(commands()))
-def test_an_example_is_shown_and_can_be_given(name: str, command: click.Command) -> None:
+def test_an_example_is_shown_and_can_be_given(
+    name: str, command: click.Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("agents/weather").mkdir(parents=True)
     line = EXAMPLES[name].partition(" >")[0]
     with click.Context(command) as context:
         assert f"Example: {line}" in " ".join(command.get_help(context).split())
