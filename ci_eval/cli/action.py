@@ -29,7 +29,7 @@ COMMANDS = ("run", "publish")
 """Values of the input `command`."""
 DEFAULTS = {"baseline-save": "auto", "comment": "update"}
 """The action's defaults, where they differ from those of the options."""
-_NOT_INPUTS = ("json", "verbose", "quiet", "show")
+_NOT_INPUTS = ("json", "verbose", "quiet", "show", "maxfail", "x")
 """Options for interactive use; workflows set `RUNNER_DEBUG` to log more."""
 COMMAND = "command"
 """The input (not an option) that selects the command."""
@@ -118,10 +118,14 @@ def _problem(name: str, message: str) -> Problem:
 
 def options(command: str) -> dict[str, click.Parameter]:
     """Return the parameters of `command` that are inputs of the action, by name."""
-    found = {
-        max(each.opts, key=len).removeprefix("--"): each for each in cli.command(command).params
-    }
+    found = {_name(each.opts): each for each in cli.command(command).params}
     return {name: each for name, each in found.items() if name not in _NOT_INPUTS}
+
+
+def _name(names: Sequence[str]) -> str:
+    """Return the first name of a parameter that has more than one letter."""
+    bare = [name.lstrip("-") for name in names]
+    return next((name for name in bare if len(name) > 1), bare[0])
 
 
 def _arguments(name: str, parameter: click.Parameter, value: str, folder: Path) -> list[str]:

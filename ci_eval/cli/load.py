@@ -24,9 +24,10 @@ from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.collect import Collected, collected_from
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run.requirements import absent
-from ci_eval.run_files.file_names import RUN_FILE
+from ci_eval.run_files.file_names import CONFIG_FILE, RUN_FILE
 from ci_eval.run_files.run_file import read_run
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.path_checks import similar_path
 
 
 def context_of(config: Path) -> RunContext:
@@ -43,9 +44,25 @@ def context_of(config: Path) -> RunContext:
 def load(config: str) -> tuple[Config, RunContext]:
     """Return the configuration at `config` and its run context."""
     path = Path(config)
+    require_config(path, config)
     context = context_of(path)
     loaded = configuration.load(path, shown=config, context=context)
     return loaded, with_secrets(context, loaded)
+
+
+def require_config(path: Path, shown: str) -> None:
+    """Reject a configuration that does not exist.
+
+    Raises:
+        UsageError: it does not.
+
+    """
+    if path.exists():
+        return
+    message = f"no such file{similar_path(path.parent, path.name)}"
+    if shown == CONFIG_FILE:
+        message = "no such file; `ci-eval init` writes one, and `-c` names another"
+    raise UsageError(problems=[Problem(message, shown)])
 
 
 def planned(

@@ -3,12 +3,15 @@
 import functools
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 import click
 
 from ci_eval.cli import logs
+from ci_eval.cli.examples import add_examples
 from ci_eval.cli.exit_codes import complain, guarded, naming_files
 from ci_eval.records.errors import CiEvalError, ExitCode, UsageError
 
@@ -56,13 +59,33 @@ def _main(arguments: list[str]) -> int:
     except click.Abort:
         sys.stderr.write("interrupted\n")
         return ExitCode.INTERRUPTED
-    except SystemExit:
-        # On a closed pipe click exits with 1, which is one of our verdicts.
-        return ExitCode.INTERRUPTED
+    except SystemExit as exc:
+        # On a closed pipe click exits with 1, which is one of our verdicts; 0 ends a completion.
+        return ExitCode.INTERRUPTED if exc.code else ExitCode.PASSED
     except click.ClickException as exc:
-        return complain(UsageError(exc.format_message()), os.environ, as_json=as_json)
+        return complain(_explained(exc), os.environ, as_json=as_json)
     except CiEvalError as exc:
         return complain(exc, os.environ, as_json=as_json)
+
+
+def _explained(error: click.ClickException) -> UsageError:
+    """Return an error of click with the probable way out."""
+    message, hint = error.format_message(), ""
+    if isinstance(error, click.NoSuchOption) and error.ctx:
+        known = [name for each in error.ctx.command.params for name in each.opts]
+        close = get_close_matches(error.option_name, known, n=1)
+        meant = f". Did you mean {close[0]!r}?" if close else ""
+        message = f"no such option {error.option_name!r}{meant}"
+        hint = f"`{error.ctx.command_path} --help` lists the options"
+    elif isinstance(error, click.UsageError) and error.ctx and (extra := _EXTRA.match(message)):
+        given, path = extra[1], error.ctx.command_path
+        message = f"unexpected argument {given!r}"
+        if any(each.name == "config" for each in error.ctx.command.params):
+            hint = f"to name a configuration, use `{path} -c {given.split()[0]}`"
+    return UsageError(message, hint=hint)
+
+
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((.+)\)")
 
 
 @functools.cache
@@ -71,6 +94,7 @@ def command(name: str) -> click.Command:
     module, function = COMMANDS[name][0].split(":")
     found: click.Command = getattr(importlib.import_module(f"ci_eval.cli.{module}"), function)
     logs.add_options(found)
+    add_examples(found, name)
     return found
 
 
@@ -89,6 +113,8 @@ class _Commands(click.Group):
     cls=_Commands,
     # Their names, of which click suggests one for a name that is unknown.
     commands={name: click.Command(name) for name in COMMANDS},
+    epilog="To complete commands in bash, add this line to ~/.bashrc (for zsh: zsh_source): "
+    'eval "$(_CI_EVAL_COMPLETE=bash_source ci-eval)"',
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="ci-eval", message="%(version)s")

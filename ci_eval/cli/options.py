@@ -28,11 +28,22 @@ def adk_option(name: str, **attributes: Any) -> Decorator:
 
 
 config_option = click.option(
-    "-c", "--config", default=CONFIG_FILE, show_default=True, help="Configuration file."
+    "-c",
+    "--config",
+    type=click.Path(),
+    metavar="FILE",
+    default=CONFIG_FILE,
+    show_default=True,
+    help="Configuration file.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 out_option = click.option(
-    "--out", default=REPORT_FOLDER, show_default=True, help="Output directory."
+    "--out",
+    type=click.Path(),
+    metavar="DIR",
+    default=REPORT_FOLDER,
+    show_default=True,
+    help="Output directory.",
 )
 record_option = click.option(
     "--record", type=click.Path(), help="Output path of traces, for a `recorded` agent."

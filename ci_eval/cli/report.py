@@ -11,12 +11,17 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run.report_assembly import write_report
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
-from ci_eval.runtime.path_checks import refuse_links_out
+from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 
 
 @click.command()
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
-@click.option("-c", "--config", help="Configuration whose gate and baseline to use.")
+@click.option(
+    "-c",
+    "--config",
+    metavar="FILE",
+    help="Configuration whose gate and baseline to use.",
+)
 @out_option
 @show_option
 @json_option
@@ -26,6 +31,7 @@ def report(run: str, config: str | None, out: str, show: int | None, *, as_json:
     RUN is a run.json, or the folder that it is in.
     """
     refuse_links_out(out)
+    refuse_file(out)
     collected = load.stored_run(run)
     if config or Path(CONFIG_FILE).exists():
         again = collected, load.stored_confirmation(run), config or CONFIG_FILE

@@ -38,8 +38,6 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     """Show one case of the last run: conversation, tool calls, scores and evidence.
 
     CASE is an id or a pattern, such as 'refund-*'.
-
-    Example: ci-eval show refund-7 --agent support
     """
     folder = Path(out)
     path = folder / RUN_FILE

@@ -9,7 +9,7 @@ import click
 
 from ci_eval.cli import console
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.load import context_of
+from ci_eval.cli.load import context_of, require_config
 from ci_eval.cli.options import json_option
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.load import gcs_options, load
@@ -94,6 +94,7 @@ def check(name: str, context_for: Callable[[Path], RunContext]) -> Checked:
         if is_place(name):
             here = context_for(Path(CONFIG_FILE))
             return _evalset(open_stored(name, Storage(gcs_options(here), here.env)), name)
+        require_config(path, name)
         head = _head(path, name)
         if reader_of(head, syntax_of(path)):
             kind = "evalset"

@@ -22,7 +22,7 @@ from ci_eval.records.errors import ConfigError, Problem, UnknownPluginError, Usa
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
 from ci_eval.storage.gcs import GcsOptions
-from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.suggest import as_share, did_you_mean
 from ci_eval.text.validation_messages import describe
 from ci_eval.text.yaml_files import Document, Loc, read_yaml
 
@@ -282,7 +282,8 @@ class _Reader(DocumentReader):
         if criterion.bounds and isinstance(value, int | float):
             low, high = criterion.bounds
             if not low <= value <= high:
-                self.problem(f"must lie between {low:g} and {high:g}", loc)
+                share = as_share(value, high)
+                self.problem(f"must lie between {low:g} and {high:g}{share}", loc)
 
 
 _KINDS = ("agents", "evalsets", "criteria")

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import json
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -36,6 +37,8 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+MAX_UNUSABLE = 10
+"""Unusable answers after which a model that gave no usable one is not asked again."""
 MAX_ANSWER_CHARS = 200_000
 """Maximum length of an answer; a longer one counts as unreadable."""
 _ENDED = {
@@ -149,6 +152,9 @@ class Asker:
         # Equal questions share one call.
         self._in_progress: dict[str, asyncio.Task[Answer]] = {}
         self._recorded: set[str] = set()
+        self._unusable: Counter[tuple[str, str]] = Counter()
+        """Unusable answers of each model to a kind of question, while there is no usable one."""
+        self._usable: set[tuple[str, str]] = set()
 
     def panel(self, criterion: JudgedCriterion) -> "JudgePanel":
         """Return the judges for one score by `criterion`."""
@@ -220,11 +226,22 @@ class Asker:
         kept = answer.model_copy(update={"text": answer.text[: MAX_ANSWER_CHARS + 1]})
         self._cassette.add(key, kept, about=question.about)
 
+    def note_reading(self, judge: Judge, question: Question, *, usable: bool) -> None:
+        """Count an answer to `question`, to give up a judge whose answers are never usable."""
+        place = str(judge.model), question.about
+        if usable:
+            self._usable.add(place)
+        self._unusable[place] += not usable
+
     def _replayed(self, key: str) -> Answer | None:
         anew = self._judging.options.mode == "record" and key not in self._recorded
         return None if self._cassette is None or anew else self._cassette.get(key)
 
     async def _call(self, judge: Judge, question: Question, meter: Meter) -> Answer:
+        place = str(judge.model), question.about
+        if place not in self._usable and self._unusable[place] >= MAX_UNUSABLE:
+            first = f"the first {MAX_UNUSABLE} answers of {judge.model}"
+            raise JudgeError(f"not asked again, because none of {first} was usable")
         asked = replace(question, model=str(judge.model), settings=judge.settings)
         return await self._caller(judge).call(asked, meter, self._budget)
 
@@ -310,6 +327,7 @@ class JudgeSeat:
                 answer, _ = await self._answer(again, fresh=fresh)
                 found = _read(answer, read)
             if not cached:
+                self.asker.note_reading(self.judge, question, usable=found.value is not None)
                 self.asker.keep(self.judge, question, answer)
         except JudgeError as exc:
             return Reading(None, str(exc), failed=True)

@@ -10,6 +10,7 @@ from ci_eval.records.bounds import MAX_VALUE, Value
 from ci_eval.records.cases import EvalCase, Invocation, Json, Status
 from ci_eval.records.results import InvocationScore, Score, Tier
 from ci_eval.records.stated_expectations import UNSTATED, Expectation, states
+from ci_eval.text.suggest import as_share
 
 
 class AnyCriterion(Plugin):
@@ -68,7 +69,8 @@ class AnyCriterion(Plugin):
             raise ValueError("takes no threshold; it is informational")
         if self.bounds and not self.bounds[0] <= self.threshold <= self.bounds[1]:
             low, high = self.bounds
-            raise ValueError(f"the threshold must lie between {low:g} and {high:g}")
+            share = as_share(self.threshold, high)
+            raise ValueError(f"the threshold must lie between {low:g} and {high:g}{share}")
         return self
 
     @property

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self
 
+from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey, Report, Totals
 from ci_eval.records.results import JudgeUsage, Run, RunMeta, TrialResult
 from ci_eval.records.trials import Failure, Trace, Trial
@@ -19,6 +20,7 @@ from ci_eval.run_files.resume import Begun
 from ci_eval.run_files.run_file import RunWriter, read_run, replacing
 from ci_eval.run_files.score_table import Columns
 from ci_eval.text.redact import Secrets
+from ci_eval.text.templates import counted
 
 
 class Progress:
@@ -55,6 +57,8 @@ class Outputs:
     """A file for the traces, in the order of the trials; `recorded` agents read it."""
     resume: bool = False
     """Whether traces that the folder already holds are reused."""
+    max_failures: int | None = None
+    """The number of trials that did not pass after which no more begin; `None` for all."""
     progress: Progress = field(default_factory=Progress)
     publish: Callable[[Report], None] = lambda _: None
     """Called with the report once its documents are written."""
@@ -72,6 +76,8 @@ class Tally:
     simulation: JudgeUsage | None = None
     failures: dict[str, Failure] = field(default_factory=dict)
     """The first error of each agent."""
+    unbegun: bool = False
+    """Whether trials were left out, because enough had not passed."""
     cut_off: dict[str, list[str]] = field(default_factory=dict)
     """The cases whose responses were cut off, by the reason."""
 
@@ -99,7 +105,9 @@ class Tally:
         return cases.model_copy(update={**counted, "models": self.columns.models})
 
     def warnings(self) -> Iterator[str]:
-        """Yield warnings about traces that no score reflects."""
+        """Yield warnings about trials and traces that no score reflects."""
+        if self.unbegun:
+            yield f"stopped after {counted(self.trials, 'trial')}, because of --maxfail"
         for reason, those in self.cut_off.items():
             names = list(dict.fromkeys(those))
             cases = "case" if len(names) == 1 else "cases"
@@ -139,6 +147,7 @@ class Collector:
         self._waiting: dict[int, tuple[TrialResult, str]] = {}
         """Results and record lines that wait for earlier trials."""
         self._next = 0
+        self._failures = 0
         self._earlier: dict[int, Trace | Begun] = {}
         """Journal entries of trials that have not landed yet."""
         self._reused_trials = 0
@@ -166,10 +175,19 @@ class Collector:
     def numbered(self, trials: Iterator[Trial]) -> Iterator[ToTry]:
         """Yield each trial with its number and any earlier observation."""
         for number, trial in enumerate(trials, start=self._next):
+            if self.is_stopped:
+                self.tally.unbegun = True
+                return
             earlier = self._journal.observed(trial)
             if earlier:
                 self._earlier[number] = earlier
             yield number, trial, earlier
+
+    @property
+    def is_stopped(self) -> bool:
+        """True if so many trials did not pass that no more begin."""
+        most = self._outputs.max_failures
+        return most is not None and self._failures >= most
 
     def begun(self, trial: Trial, begun: Begun) -> None:
         """Store an unfinished conversation."""
@@ -191,6 +209,7 @@ class Collector:
         """Count and write a result, once all earlier ones are written."""
         result = self._secrets.cleaned(result)
         self._outputs.progress.landed(result)
+        self._failures += result.status in (Status.FAILED, Status.ERROR)
         line = trace_line(self._secrets.cleaned(trace)) if self._record else ""
         self._waiting[number] = result, line
         while self._next in self._waiting:

@@ -45,6 +45,8 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
     baseline = load_baseline(plan.config, context)
     participants.check(plan, context)
     meta = describe(plan, context)
+    if outputs.max_failures:
+        meta = meta.model_copy(update={"filtered": True})
     _log_plan(plan, meta)
     is_compared = bool(baseline and baseline.runs)
     weakened = tuple(rewritten(plan.config, meta, context, compared=is_compared))
@@ -86,7 +88,7 @@ async def _execute_and_score(arms: Arms) -> None:
             trials: Round = [(arms.change, plan.trials())]
             while trials:
                 await play(trials, others, concurrency=plan.config.run.concurrency)
-                trials = arms.next_round()
+                trials = [] if arms.change.collector.is_stopped else arms.next_round()
     finally:
         await loading
 

@@ -308,6 +308,7 @@ class _Planner:
         unused = set(self.selection.cases)
         found: dict[str, PlannedEvalSet] = {}
         empty: dict[str, str] = {}
+        known_ids: dict[str, None] = {}
         for name, (entry, spec, read) in opened.items():
             known = len(self.problems)
             evalset = _mocked(read, spec.tool_mocks) if spec.tool_mocks else read
@@ -318,6 +319,7 @@ class _Planner:
             if meant.patterns or meant.tags:
                 ids = [case.eval_id for case in evalset.cases()]
                 self._check_ids(entry, spec, ids)
+                known_ids |= dict.fromkeys(ids[:1000])
                 unused -= {want for want in unused if any(fits(each, want) for each in ids)}
                 count = sum(map(meant, evalset.cases()))
             if count:
@@ -327,7 +329,8 @@ class _Planner:
         if not (self.as_adk or self.config.mock):
             self.problems += requirements.empty(self.config, empty, beside=bool(found))
         for missing in sorted(unused):
-            self.problems.append(Problem(f"no evalset has a case {missing!r}", self.config.shown))
+            message = f"no evalset has a case {missing!r}{did_you_mean(missing, known_ids)}"
+            self.problems.append(Problem(message, self.config.shown))
         return found
 
     def _check_ids(self, entry: str, spec: EvalSetSpec, ids: Sequence[str]) -> None:

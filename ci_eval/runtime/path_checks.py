@@ -53,6 +53,17 @@ def similar_path(root: Path, given: str) -> str:
     return found if found.startswith(".") else ""
 
 
+def refuse_file(folder: str) -> None:
+    """Refuse an output folder that is a file.
+
+    Raises:
+        UsageError: it is.
+
+    """
+    if Path(folder).is_file():
+        raise UsageError(problems=[Problem("is a file; name a folder", folder)])
+
+
 def refuse_links_out(*given: str | None) -> None:
     """Refuse output paths, relative to the working directory, that a symlink redirects.
 

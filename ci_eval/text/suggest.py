@@ -7,6 +7,15 @@ MAX_NAMED = 20
 """The most names that a message lists."""
 
 
+def as_share(given: float, most: float) -> str:
+    """Return the end of a message: the share that a percentage probably means, if any.
+
+    >>> as_share(80, 1), as_share(80, 5)
+    ('. Did you mean 0.8?', '')
+    """
+    return f". Did you mean {given / 100:g}?" if most == 1 and 10 <= given <= 100 else ""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the end of a message: the probable name, or the known names.
 

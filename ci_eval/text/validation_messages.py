@@ -3,11 +3,12 @@
 import re
 import typing
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Tag, ValidationError
 
-from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.suggest import as_share, did_you_mean
 from ci_eval.text.yaml_files import Loc, dotted
 
 _EXPECTED = {
@@ -27,7 +28,6 @@ _SAID = {
     "greater_than": "must be more than {gt:g}, found {found}",
     "greater_than_equal": "must be at least {ge:g}, found {found}",
     "less_than": "must be less than {lt:g}, found {found}",
-    "less_than_equal": "must be at most {le:g}, found {found}",
     "string_too_short": "must not be empty",
     "too_short": "must not be empty",
     "string_too_long": "must not be longer than {max_length} characters",
@@ -55,7 +55,16 @@ class Fault(NamedTuple):
 
 def errors_in(error: ValidationError, model: type[BaseModel]) -> Iterator[Fault]:
     """Yield each error in a value of `model`."""
-    for detail in error.errors(include_url=False):
+    details = error.errors(include_url=False)
+    misspelt = {
+        (*each["loc"][:-1], meant)
+        for each in details
+        if each["type"] == "extra_forbidden"
+        for meant in _likely(str(each["loc"][-1]), _model_at(model, each["loc"][:-1]))
+    }
+    for detail in details:
+        if detail["type"] == "missing" and detail["loc"] in misspelt:
+            continue  # the unknown key that stands for it is an error already
         steps, kind = detail["loc"], detail["type"]
         message, key = _message(detail, model, steps), str(steps[-1]) if steps else ""
         shown = steps[:-1] if kind == "missing" else steps
@@ -84,6 +93,9 @@ def _message(detail: Any, model: type[BaseModel], loc: Loc) -> str:
     if kind == "value_error":
         return str(detail["ctx"]["error"])
     found = describe(detail["input"])
+    if kind == "less_than_equal":
+        most = detail["ctx"]["le"]
+        return f"must be at most {most:g}, found {found}{as_share(detail['input'], most)}"
     if kind in _SAID:
         return _SAID[kind].format(found=found, **detail.get("ctx", {}))
     expected = _EXPECTED.get(re.sub("_(type|parsing)$", "", kind))
@@ -107,6 +119,10 @@ def _field(model: type[BaseModel], key: str) -> str:
     """Return the name of the field of `model` for the file's `key`, which may be an alias."""
     aliases = {info.alias: name for name, info in model.model_fields.items()}
     return aliases.get(key, key)
+
+
+def _likely(key: str, model: type[BaseModel]) -> list[str]:
+    return get_close_matches(key, sorted(model.model_fields), n=1)
 
 
 def _unknown(key: str, model: type[BaseModel]) -> str:

@@ -174,10 +174,12 @@ def parse_yaml(text: str, *, shown: str) -> Document:
         return Document(_Builder(shown).value(root), shown, root)
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
-        found = " ".join(filter(None, (exc.context, exc.problem)))
+        cause = " ".join(filter(None, (exc.context, exc.problem)))
         last = text.rstrip().count("\n")
         line = min(mark.line, last) + 1 if mark else None
-        problem = Problem(f"is not YAML: {found}", shown, line)
+        if mark and line and "\t" in text.splitlines()[line - 1][: mark.column + 1]:
+            cause = "a tab, where YAML needs spaces"
+        problem = Problem(f"is not YAML: {cause}", shown, line)
         raise UsageError(problems=[problem]) from exc
 
 

@@ -761,7 +761,7 @@ def test_a_folder_that_cannot_be_used_is_a_usage_error_to_later_steps(project, m
     monkeypatch.setenv("GITHUB_OUTPUT", str(project.folder / "outputs"))
     ended = project.ci_eval("run", "--out", "ci-eval.yaml")
     assert ended.code == 4
-    assert "ci-eval.yaml cannot be accessed: File exists" in ended.err
+    assert "ci-eval.yaml: is a file; name a folder" in ended.err
     assert "\nusage-error\n" in (project.folder / "outputs").read_text()
 
 
@@ -804,7 +804,7 @@ def test_whatever_an_agent_says_stays_data(project):
 
 
 @pytest.mark.parametrize(
-    "given", [["--out", "ci-eval.yaml"], ["--record", "nowhere/traces.jsonl"], ["--record", "."]]
+    "given", [["--out", "ci-eval.yaml/x"], ["--record", "nowhere/traces.jsonl"], ["--record", "."]]
 )
 def test_what_cannot_be_written_is_the_users_to_mend(project, given):
     ended = project.ci_eval("run", *given)
@@ -928,3 +928,33 @@ def test_the_time_of_agents_that_were_recorded_is_the_recorded_one(project):
 
     assert project.ci_eval("run").code == 0
     assert [each["duration_s"] for each in project.run_json()["results"]] == [2.5]
+
+
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
+def test_no_trial_begins_after_enough_did_not_pass(project, option):
+    cases = [{**REFUNDS, "eval_id": f"refunds{number}"} for number in range(200)]
+    project.evalset(*cases)
+    project.traces(*({**changed(each, "No."), "eval_id": each["eval_id"]} for each in cases))
+    ended = project.ci_eval("run", option)
+
+    assert ended.code == 1
+    count = len(project.run_json()["results"])
+    assert 1 <= count < 200
+    assert f"warning: stopped after {count} trial" in ended.err
+    assert project.run_json()["meta"]["filtered"]
+
+
+def test_where_enough_pass_all_trials_run(project):
+    ended = project.ci_eval("run", "-x")
+
+    assert ended.code == 0
+    assert len(project.run_json()["results"]) == 3
+    assert "stopped" not in ended.err
+
+
+def test_failed_cases_alone_run_again_under_either_name(project):
+    project.traces(GREETS, changed(REFUNDS, "No."), TRACKS)
+    for option in ("--failed", "--last-failed"):
+        project.ci_eval("run")
+        project.ci_eval("run", option)
+        assert [each["key"]["case"] for each in project.run_json()["results"]] == ["refunds"]

@@ -5,6 +5,7 @@ import click
 from ci_eval.cli import console, load
 from ci_eval.cli.baseline.baseline_saving import save
 from ci_eval.cli.baseline.command_output import show_runs, shown_runs
+from ci_eval.cli.examples import Group
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
 from ci_eval.cli.options import config_option, json_option
@@ -14,7 +15,7 @@ from ci_eval.run_files.file_names import REPORT_FOLDER
 from ci_eval.text.templates import counted
 
 
-@click.group()
+@click.group(cls=Group)
 def baseline() -> None:
     """Store, show, compare and prune baseline runs.
 

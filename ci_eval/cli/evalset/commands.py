@@ -11,6 +11,7 @@ from ci_eval.cli.evalset import added_cases, evalset_conversion
 from ci_eval.cli.evalset.command_files import File, file_at
 from ci_eval.cli.evalset.command_options import changed_cases, new_cases
 from ci_eval.cli.evalset.evalset_argument import evalset_files, is_folder, located
+from ci_eval.cli.examples import Group
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.options import adk_option, combined, json_option
 from ci_eval.config.open_evalset import open_evalset
@@ -18,7 +19,7 @@ from ci_eval.records.errors import ExitCode, Problem, UsageError
 from ci_eval.text.templates import counted, terminal
 
 
-@click.group(name="evalset")
+@click.group(name="evalset", cls=Group)
 def evalsets() -> None:
     """List, create, edit and convert evalsets.
 

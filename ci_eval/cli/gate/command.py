@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import console, load
+from ci_eval.cli.examples import Group
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.cli.gate import verdict_explanation
 from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
@@ -29,7 +30,12 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @click.command()
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
-@click.option("-c", "--config", help="Configuration whose `gate` settings to use.")
+@click.option(
+    "-c",
+    "--config",
+    metavar="FILE",
+    help="Configuration whose `gate` settings to use.",
+)
 @click.option("--false-block", type=_SHARE, help="Maximum rate of false regressions.")
 @click.option(
     "--max-drop", type=click.FloatRange(0, 1), help="Smallest drop that counts as a regression."
@@ -86,14 +92,19 @@ def _described(observed: Collected) -> str:
     return f"{meta.suite!r} ({agents} on {evalsets} by {', '.join(meta.criteria)})"
 
 
-@click.group()
+@click.group(cls=Group)
 def gate() -> None:
     """Explain verdicts, and estimate the drops that the gate can detect."""
 
 
 @gate.command()
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
-@click.option("-c", "--config", help="Reevaluate with this configuration and its baseline.")
+@click.option(
+    "-c",
+    "--config",
+    metavar="FILE",
+    help="Reevaluate with this configuration and its baseline.",
+)
 @json_option
 def explain(run: str, config: str | None, *, as_json: bool) -> int:
     """Explain a verdict, with the numbers behind it.

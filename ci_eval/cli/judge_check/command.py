@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import console, load
+from ci_eval.cli.examples import Group
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.cli.judge_check import judge_verdicts
 from ci_eval.cli.judge_check.calibrated_criterion import choose, choose_of
@@ -21,7 +22,7 @@ from ci_eval.records.results import JudgeUsage
 from ci_eval.run_files.run_file import read_run
 
 
-@click.group()
+@click.group(cls=Group)
 def judge() -> None:
     """Measure how well a judge agrees with people."""
 

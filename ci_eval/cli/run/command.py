@@ -25,7 +25,7 @@ from ci_eval.pull_requests.github_runner import publish
 from ci_eval.records.errors import CiEvalError, ExitCode
 from ci_eval.records.findings import Report
 from ci_eval.run.collect import Outputs
-from ci_eval.runtime.path_checks import refuse_links_out
+from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 from ci_eval.text.templates import counted
 
 
@@ -34,8 +34,18 @@ from ci_eval.text.templates import counted
 @selection_options
 @repeats_option
 @click.option(
-    "--failed", is_flag=True, help="Rerun only cases that did not pass in the run in --out."
+    "--failed",
+    "--last-failed",
+    "failed",
+    is_flag=True,
+    help="Rerun only cases that did not pass in the run in --out.",
 )
+@click.option(
+    "--maxfail",
+    type=click.IntRange(min=1),
+    help="Begin no trials after this many did not pass.",
+)
+@click.option("-x", "maxfail", flag_value=1, type=int, help="The same as --maxfail 1.")
 @click.option("--resume", is_flag=True, help="Resume the run in --out.")
 @record_option
 @click.option(
@@ -88,6 +98,7 @@ def _why(error: CiEvalError) -> str:
 
 def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> Report | None:
     refuse_links_out(str(folder), options["record"], options["adk_results"])
+    refuse_file(str(folder))
     plan, context = load.planned(config, options, again=folder if options["failed"] else None)
     configured = plan.config
     if options["baseline_save"] == "always":
@@ -106,7 +117,9 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
             tell(report, options, context, reports)
 
     record = Path(options["record"]).absolute() if options["record"] else None
-    outputs = Outputs(folder=folder, record=record, resume=options["resume"])
+    outputs = Outputs(
+        folder=folder, record=record, resume=options["resume"], max_failures=options["maxfail"]
+    )
     if options["adk_results"]:
         report = run_and_write(plan, context, outputs, options["adk_results"], publish)
     else:

@@ -343,7 +343,10 @@ def test_each_part_must_be_there(folder: Path) -> None:
             "gate: {mode: strict}",
             "gate.mode: expected 'threshold', 'regression' or 'both', found 'strict'",
         ),
-        ("gate: {min_pass_rate: 90}", "gate.min_pass_rate: must be at most 1, found 90"),
+        (
+            "gate: {min_pass_rate: 90}",
+            "gate.min_pass_rate: must be at most 1, found 90. Did you mean 0.9?",
+        ),
         (
             "gate: {min_score: {tool_trajectry_avg_score: 1}}",
             (
@@ -353,7 +356,7 @@ def test_each_part_must_be_there(folder: Path) -> None:
         ),
         (
             "gate: {min_score: {tool_trajectory_avg_score: 80}}",
-            "gate.min_score.tool_trajectory_avg_score: must lie between 0 and 1",
+            "gate.min_score.tool_trajectory_avg_score: must lie between 0 and 1. Did you mean 0.8?",
         ),
         (
             "gate: {min_score: {tool_trajectory_avg_score: much}}",
@@ -503,7 +506,6 @@ reports: [postcard]
         ("ci-eval.yaml", 1, "run.timeout_s"),
         ("ci-eval.yaml", 3, "agents.bot.recorded"),
         ("ci-eval.yaml", 4, "agents.a/b"),
-        ("ci-eval.yaml", 6, "evalsets.smoke"),
         ("ci-eval.yaml", 6, "evalsets.smoke.pth"),
         ("ci-eval.yaml", 9, "criteria.respnse_match_score"),
         ("ci-eval.yaml", 10, "criteria.tool_trajectory_avg_score"),

@@ -121,7 +121,7 @@ def test_a_case_without_assertions_lacks_them():
         ({"adk/nothing_like_it": 1}, "'adk/nothing_like_it'): unknown criterion"),
         ({"contains": 7}, "'contains'): text: expected a text or a list of texts, found 7"),
         ({"contains": None}, "'contains'): 'text' is missing"),
-        ({"contains": {"txt": "x"}}, "'contains'): 'text' is missing"),
+        ({"contains": {"txt": "x"}}, "'contains'): txt: unknown key. Did you mean 'text'?"),
         ({"regex": "("}, "'regex'): pattern: is not a regular expression: missing )"),
         ({"tool_errors": 2}, "'tool_errors'): the threshold must lie between 0 and 1"),
         ({"latency_s": None}, "'latency_s'): asserts nothing without a threshold"),

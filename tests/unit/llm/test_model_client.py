@@ -12,7 +12,7 @@ from support.scripted_judge import asker, context, judge
 from ci_eval.criteria.adk_final_response_match_v2 import FinalResponseMatch
 from ci_eval.criteria.adk_final_response_match_v2 import read as read_match
 from ci_eval.llm.judge_settings import JudgeOptions, Judging
-from ci_eval.llm.model_client import MAX_ANSWER_CHARS, Judged, check, environment
+from ci_eval.llm.model_client import MAX_ANSWER_CHARS, MAX_UNUSABLE, Judged, check, environment
 from ci_eval.plugins.points import Asked
 from ci_eval.records.errors import JudgeError, UsageError
 from ci_eval.records.questions import Answer, Question, UnreadableError
@@ -388,3 +388,19 @@ def test_a_criterion_says_itself_whom_it_asks_and_how_often():
     )
     assert own.asked() == Asked("other", 2, {"temperature": 0.1})
     assert read_match(VALID)["valid"].yes
+
+
+@pytest.mark.parametrize(("usable", "calls"), [(False, 2 * MAX_UNUSABLE), (True, 59)])
+def test_a_model_whose_answers_are_never_usable_is_given_up(tmp_path: Path, *, usable, calls):
+    told = judge(lambda question: "yes" if usable and question.text == "0" else "two words")
+
+    async def work():
+        async with asker(tmp_path, told) as found:
+            return [await ask(found, replace(QUESTION, text=str(number))) for number in range(30)]
+
+    *_, last = asyncio.run(work())
+    assert len(told.asked) == calls
+    assert last.failed is not usable
+    if not usable:
+        said = f"none of the first {MAX_UNUSABLE} answers of {told.model} was usable"
+        assert last.reason == f"not asked again, because {said}"

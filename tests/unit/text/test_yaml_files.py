@@ -335,7 +335,7 @@ def test_merging_merges_what_was_merged() -> None:
         ("a: 1e999\n", "c.yaml:1: '1e999' is not a finite number"),
         (f"a: {'9' * 5000}\n", "c.yaml:1: the number is too long"),
         (f"a: 0x{'f' * 298}\n", "c.yaml:1: the number is too long"),
-        ("a:\n\tb: 1\n", "c.yaml:2: is not YAML: while scanning for the next token found char"),
+        ("a:\n\tb: 1\n", "c.yaml:2: is not YAML: a tab, where YAML needs spaces"),
         ("a: [1\nb: 2\n", "c.yaml:2: is not YAML: while parsing a flow sequence"),
         ("a: *x\n", "c.yaml:1: is not YAML: found undefined alias"),
         ("a: 1\n---\nb: 2\n", "c.yaml:2: is not YAML: expected a single document"),

@@ -1,0 +1,52 @@
+"""An example of each command, for its `--help`."""
+
+import click
+
+EXAMPLES = {
+    "adk": "ci-eval adk agents/weather evals/smoke.evalset.json:greets",
+    "baseline diff": "ci-eval baseline diff",
+    "baseline prune": "ci-eval baseline prune --keep 20",
+    "baseline save": "ci-eval baseline save ci-eval-report",
+    "baseline show": "ci-eval baseline show --json",
+    "compare": "ci-eval compare before/run.json ci-eval-report --gate",
+    "evalset add": "ci-eval evalset add evals/smoke.yaml --file more.yaml",
+    "evalset convert": "ci-eval evalset convert evals/smoke.csv --to adk",
+    "evalset create": "ci-eval evalset create evals/smoke.yaml",
+    "evalset delete": "ci-eval evalset delete evals/smoke.yaml --case refund-7",
+    "evalset list": "ci-eval evalset list evals",
+    "evalset migrate": "ci-eval evalset migrate evals",
+    "evalset update": "ci-eval evalset update evals/smoke.yaml --file changed.yaml",
+    "gate explain": "ci-eval gate explain",
+    "gate power": "ci-eval gate power --drop 0.05",
+    "init": "ci-eval init --yes",
+    "judge check": "ci-eval judge check labels.jsonl --min-kappa 0.6",
+    "list": "ci-eval list criteria ci/regex",
+    "plan": "ci-eval plan --agent weather",
+    "publish": "ci-eval publish ci-eval-report",
+    "report": "ci-eval report -c stricter.yaml",
+    "run": "ci-eval run --case 'refund-*' --repeats 3",
+    "schema": "ci-eval schema > ci-eval.schema.json",
+    "show": "ci-eval show refund-7 --agent support",
+    "validate": "ci-eval validate ci-eval.yaml evals/smoke.yaml",
+}
+"""A command line by command."""
+
+
+def add_examples(command: click.Command, path: str) -> None:
+    """Add its example to a command, and theirs to its subcommands."""
+    if path in EXAMPLES:
+        command.epilog = f"Example: {EXAMPLES[path]}"
+    for name, each in command.commands.items() if isinstance(command, click.Group) else ():
+        add_examples(each, f"{path} {name}")
+
+
+class Group(click.Group):
+    """A group of commands whose summaries are never cut."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the name and the first sentence of each command."""
+        names = self.list_commands(ctx)
+        found = {name: self.get_command(ctx, name) for name in names}
+        rows = [(name, each.get_short_help_str(limit=1000)) for name, each in found.items() if each]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)

@@ -1,0 +1,316 @@
+"""Mistakes of users, one a row: each names file, line, cause and way out, and has its exit code."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ci_eval.cli.main import main
+
+CONFIG = """\
+version: 1
+agents:
+  home:
+    python: home:answer
+evalsets:
+  smoke: evals/smoke.yaml
+criteria:
+  response_match_score: 0.8
+"""
+CASES = """\
+cases:
+  - id: lamp
+    prompt: Turn on the lamp
+    expected: The lamp is on.
+"""
+AGENT = """\
+def answer(message):
+    return "The lamp is on."
+"""
+
+
+class Mistake(NamedTuple):
+    """A mistake in a project that is otherwise right."""
+
+    name: str
+    command: str
+    said: Sequence[str]
+    """Parts of stderr, in this order."""
+    code: int = 4
+    config: tuple[str, str] = ("", "")
+    """A text in the configuration, and its replacement."""
+    files: Mapping[str, str] = {}
+    """Further files; an empty text removes one."""
+
+
+MISTAKES = [
+    # --- The command line -----------------------------------------------------------------------
+    Mistake(
+        "no configuration",
+        "run",
+        ["ci-eval.yaml: no such file; `ci-eval init` writes one, and `-c` names another"],
+        files={"ci-eval.yaml": ""},
+    ),
+    Mistake(
+        "a misspelt configuration",
+        "run -c ci-evla.yaml",
+        ["ci-evla.yaml: no such file. Did you mean 'ci-eval.yaml'?"],
+    ),
+    Mistake(
+        "a misspelt file to validate",
+        "validate ci-evla.yaml",
+        ["ci-evla.yaml: no such file. Did you mean 'ci-eval.yaml'?"],
+    ),
+    Mistake("a folder for a configuration", "run -c evals", ["evals: is not a file"]),
+    Mistake(
+        "a configuration as an argument",
+        "run foo.yaml",
+        ["unexpected argument 'foo.yaml'", "use `ci-eval run -c foo.yaml`"],
+    ),
+    Mistake(
+        "a misspelt option",
+        "run --evalsets smoke",
+        ["no such option '--evalsets'. Did you mean '--evalset'?", "`ci-eval run --help` lists"],
+    ),
+    Mistake("a misspelt command", "rnu", ["No such command 'rnu'. Did you mean 'run'?"]),
+    Mistake(
+        "a file as the output folder", "run --out home.py", ["home.py: is a file; name a folder"]
+    ),
+    Mistake("a misspelt agent", "run --agent hom", ["unknown agent 'hom'. Did you mean 'home'?"]),
+    Mistake(
+        "a misspelt evalset",
+        "run --evalset smok",
+        ["unknown evalset 'smok'. Did you mean 'smoke'?"],
+    ),
+    Mistake(
+        "a misspelt case",
+        "run --case lampp",
+        ["no evalset has a case 'lampp'. Did you mean 'lamp'?"],
+    ),
+    Mistake(
+        "a misspelt criterion",
+        "run --criterion response_match",
+        ["unknown criterion 'response_match'. Did you mean 'response_match_score'?"],
+    ),
+    Mistake(
+        "failed cases of no run",
+        "run --failed",
+        ["there is no ci-eval-report/run.json", "run once without --failed first"],
+    ),
+    Mistake(
+        "a case of no run",
+        "show lamp",
+        ["ci-eval-report/run.json: no such file", "run `ci-eval run` first"],
+    ),
+    Mistake("a tag that no case has", "run --tag slow", ["nothing to run: no case"], code=5),
+    # --- The configuration ----------------------------------------------------------------------
+    Mistake(
+        "a tab",
+        "validate",
+        ["ci-eval.yaml:4: is not YAML: a tab, where YAML needs spaces"],
+        config=("    python", "\tpython"),
+    ),
+    Mistake(
+        "a misspelt key",
+        "validate",
+        ["ci-eval.yaml:5: evalset: unknown key. Did you mean 'evalsets'?"],
+        config=("evalsets:", "evalset:"),
+    ),
+    Mistake(
+        "a duplicate key",
+        "validate",
+        ["ci-eval.yaml:5: duplicate key 'agents'"],
+        config=("evalsets:", "agents:"),
+    ),
+    Mistake(
+        "a percentage as a threshold",
+        "validate",
+        ["ci-eval.yaml:8: criteria.response_match_score: ", "Did you mean 0.8?"],
+        config=("0.8", "80"),
+    ),
+    Mistake(
+        "a percentage as a rate",
+        "validate",
+        ["ci-eval.yaml:9: gate.min_pass_rate: must be at most 1, found 90. Did you mean 0.9?"],
+        config=("0.8\n", "0.8\ngate: {min_pass_rate: 90}\n"),
+    ),
+    Mistake(
+        "a misspelt type of criterion",
+        "validate",
+        ["ci-eval.yaml:8: criteria.respnse_match_score: ", "Did you mean 'response_match_score'?"],
+        config=("response_match", "respnse_match"),
+    ),
+    Mistake(
+        "a misspelt type of agent",
+        "validate",
+        ["ci-eval.yaml:3: agents.home: has no known agent type. Did you mean 'python'?"],
+        config=("python:", "pyton:"),
+    ),
+    Mistake(
+        "a callable without a colon",
+        "validate",
+        ["ci-eval.yaml:4: agents.home.python: expected 'module:callable'"],
+        config=("home:answer", "home.answer"),
+    ),
+    # --- What a configuration names -------------------------------------------------------------
+    Mistake(
+        "a misspelt module",
+        "validate",
+        ["ci-eval.yaml:4: agents.home.python: there is no module 'hom'. Did you mean 'home'?"],
+        config=("home:answer", "hom:answer"),
+    ),
+    Mistake(
+        "a misspelt callable",
+        "plan",
+        ["ci-eval.yaml:4: agents.home.python: home.py has no 'anwser'. Did you mean 'answer'?"],
+        config=("home:answer", "home:anwser"),
+    ),
+    Mistake(
+        "a misspelt module in a package",
+        "run",
+        ["ci-eval.yaml:4: agents.home.python: ", "'app.suport'. Did you mean 'app.support'?"],
+        config=("home:answer", "app.suport:answer"),
+        files={"app/__init__.py": "\n", "app/support.py": AGENT},
+    ),
+    Mistake(
+        "a misspelt folder of an ADK agent",
+        "validate",
+        ["ci-eval.yaml:4: agents.home.adk: ", "'agents/hom'. Did you mean 'agents/home'?"],
+        config=("python: home:answer", "adk: agents/hom"),
+        files={"agents/home/agent.py": "root_agent = None\n"},
+    ),
+    Mistake(
+        "a folder without an ADK agent",
+        "validate",
+        ["ci-eval.yaml:4: agents.home.adk: evals has none of __init__.py, agent.py"],
+        config=("python: home:answer", "adk: evals"),
+    ),
+    Mistake(
+        "a misspelt graph",
+        "validate",
+        ["ci-eval.yaml:4: agents.home.langgraph: there is no module 'grap'. Did you mean 'graph'?"],
+        config=("python: home:answer", "langgraph: grap:app"),
+        files={"graph.py": "app = None\n"},
+    ),
+    Mistake(
+        "an interpreter that does not exist",
+        "validate",
+        ["ci-eval.yaml:5: agents.home.interpreter: there is no program '.venv/bin/python'"],
+        config=("home:answer", "home:answer\n    interpreter: .venv/bin/python"),
+    ),
+    Mistake(
+        "a program that does not exist",
+        "validate",
+        ["ci-eval.yaml:4: agents.home.command: there is no program './agent.sh'"],
+        config=("python: home:answer", "command: [./agent.sh]"),
+    ),
+    Mistake(
+        "a recording that does not exist",
+        "validate",
+        ["ci-eval.yaml:4: agents.home.recorded: ", "traces.jsonl: no such file"],
+        config=("python: home:answer", "recorded: traces.jsonl"),
+    ),
+    Mistake(
+        "a misspelt evalset file",
+        "validate",
+        ["ci-eval.yaml:6: evalsets.smoke: there is no file 'evals/smok.yaml'. Did you mean 'evals"],
+        config=("smoke.yaml", "smok.yaml"),
+    ),
+    Mistake(
+        "a folder as an evalset",
+        "validate",
+        ["ci-eval.yaml:6: evalsets.smoke: is a directory; use a pattern such as"],
+        config=("evals/smoke.yaml", "evals"),
+    ),
+    Mistake(
+        "a misspelt key in a case",
+        "validate",
+        ["evals/smoke.yaml:4: ", "expectd: unknown key. Did you mean 'expected'?"],
+        files={"evals/smoke.yaml": CASES.replace("expected", "expectd")},
+    ),
+    # --- The agent ------------------------------------------------------------------------------
+    Mistake(
+        "a package that is not installed",
+        "run",
+        [
+            "ERROR home · smoke · lamp: start: cannot load 'home:answer': ModuleNotFoundError: ",
+            "No module named 'no_such_package' home.py:1: import no_such_package (install it for ",
+            "or set `interpreter`)",
+        ],
+        code=6,
+        files={"home.py": "import no_such_package\n\n" + AGENT},
+    ),
+    Mistake(
+        "a syntax error in the agent",
+        "run",
+        ["start: cannot load 'home:answer': SyntaxError: expected ':' (home.py, line 1)"],
+        code=6,
+        files={"home.py": "def answer(message)\n    return ''\n"},
+    ),
+    Mistake(
+        "an agent that raises",
+        "run",
+        ["ERROR home · smoke · lamp: raised: ValueError: no such room (home.py:2)"],
+        code=6,
+        files={"home.py": "def answer(message):\n    raise ValueError('no such room')\n"},
+    ),
+    Mistake(
+        "an agent that returns something else",
+        "run",
+        ["ERROR home · smoke · lamp: protocol: the agent answered 5; expected a text"],
+        code=6,
+        files={"home.py": "def answer(message):\n    return 5\n"},
+    ),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("GITHUB_ACTIONS", "PYTHONPATH"):
+        monkeypatch.delenv(name, raising=False)
+    write(tmp_path, {"ci-eval.yaml": CONFIG, "evals/smoke.yaml": CASES, "home.py": AGENT})
+    return tmp_path
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if not text:
+            path.unlink()
+
+
+def test_the_project_is_right_before_a_mistake_is_made(folder: Path) -> None:
+    assert main(["run"]) == 0
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.name)
+def test_a_mistake_is_explained(
+    mistake: Mistake, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(folder, {"ci-eval.yaml": CONFIG.replace(*mistake.config), **mistake.files})
+    code = main(mistake.command.split())
+    said = capsys.readouterr().err
+
+    assert code == mistake.code, said
+    at = 0
+    for part in mistake.said:
+        assert part in said[at:], said
+        at = said.index(part, at) + len(part)
+    assert "Traceback" not in said
+
+
+def test_the_cause_is_the_first_thing_in_every_document(folder: Path) -> None:
+    write(folder, {"home.py": "import no_such_package\n\n" + AGENT})
+    assert main(["run"]) == 6
+
+    cause = "the agent 'home' cannot start: cannot load 'home:answer': ModuleNotFoundError: "
+    report = folder / "ci-eval-report"
+    assert cause in (report / "report.json").read_text()
+    assert cause in (report / "annotations.txt").read_text().splitlines()[0]
+    headline = (report / "comment.md").read_text().splitlines()[2].replace("\u200b", "")
+    assert cause in headline
+    assert "No module named 'no_such_package'" in headline

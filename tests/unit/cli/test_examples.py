@@ -1,0 +1,53 @@
+"""An example of each command, for its `--help`."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from ci_eval.cli import main
+from ci_eval.cli.examples import EXAMPLES
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Yield each command that is no group, with the words that call it."""
+    for name in main.COMMANDS:
+        found = main.command(name)
+        if isinstance(found, click.Group):
+            yield from ((f"{name} {inner}", each) for inner, each in found.commands.items())
+        else:
+            yield name, found
+
+
+def test_each_command_has_an_example() -> None:
+    assert {name for name, _ in commands()} == EXAMPLES.keys()
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands()))
+def test_an_example_is_shown_and_can_be_given(
+    name: str, command: click.Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("agents/weather").mkdir(parents=True)
+    line = EXAMPLES[name].partition(" >")[0]
+    with click.Context(command) as context:
+        assert f"Example: {line}" in " ".join(command.get_help(context).split())
+    words = shlex.split(line)[1 + len(name.split()) :]
+    command.make_context(name, words).close()
+
+
+@pytest.mark.parametrize("name", ["baseline", "evalset", "gate", "judge"])
+def test_no_summary_is_cut(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([name, "--help"]) == 0
+    assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
+
+
+def test_a_shell_can_complete_commands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"COMPLETE": "bash_source"}.items():
+        monkeypatch.setenv(f"_CI_EVAL_{name}", value)
+    assert main.main([]) == 0
+    assert "complete" in capsys.readouterr().out
