@@ -169,7 +169,8 @@ def out_report(report: Report, folder: str, *, most: int = MAX_SHOWN) -> None:
         several=len(places) > 1,
         wording=report_phrases,
     )
-    out_spans((Span(terminal(verdict), _VERDICTS[report.verdict.outcome]),))
+    style = "open" if report.verdict.undecided else _VERDICTS[report.verdict.outcome]
+    out_spans((Span(terminal(verdict), style),))
     for reason in reasons:
         out(reason)
     out()

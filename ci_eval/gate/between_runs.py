@@ -20,7 +20,7 @@ PRIOR_SHARE = 0.07
 of one trial that passes or fails: 0.028 for an agent that passes 80 %."""
 PRIOR_RUNS = 12
 """How many runs' worth of evidence the assumption is."""
-_NEW_LEVEL = 2.5
+_NEW_LEVEL = 2.0
 """Standard errors by which the nearest runs must differ from the earlier ones to be a new level."""
 
 

@@ -10,6 +10,7 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
 from ci_eval.gate.exemptions import allows_unjudged, excused
 from ci_eval.gate.floors import SEVERITIES, reason
+from ci_eval.gate.undecided import is_all_broken, what_would_decide
 from ci_eval.gate.weakened_gate import UNBLOCKED
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import (
@@ -164,7 +165,10 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     outcome: Literal["passed", "failed", "incomplete"] = "passed"
     if reasons and reasons[0].severity in ("blocks", "incomplete"):
         outcome = "failed" if reasons[0].severity == "blocks" else "incomplete"
-    return Verdict(outcome=outcome, mode=mode, reasons=tuple(reasons))
+    undecided = ""
+    if compared and comparison and outcome == "passed":
+        undecided = what_would_decide(comparison, options)
+    return Verdict(outcome=outcome, mode=mode, reasons=tuple(reasons), undecided=undecided)
 
 
 def lacks_baseline(comparison: Comparison | None) -> bool:
@@ -217,6 +221,9 @@ class _Gate:
                 message = f"{named(delta.group)} {verb}{_change_of(delta)}: {delta.reason}"
                 message += _worse_cases(comparison, delta)
                 severity = self._severity(delta.outcome, delta.tier)
+                if self._is_all_broken(delta, comparison):
+                    severity = "incomplete"
+                    message += "; all its cases broke, and nothing could confirm it"
                 yield reason(delta.outcome, severity, message, delta.group)
         yield from self._together(comparison)
         yield from _of_merge_base(comparison)
@@ -253,6 +260,12 @@ class _Gate:
             )
             kind: ReasonKind = "regressed" if is_sure else "inconclusive"
             yield reason(kind, self._severity(found.outcome, "block"), message)
+
+    def _is_all_broken(self, delta: Delta, comparison: Comparison) -> bool:
+        """Return True if a whole group broke and reruns could not settle it."""
+        open_by_default = self.options.on_inconclusive == "rerun" and delta.tier == "block"
+        is_open = open_by_default and delta.outcome == "inconclusive"
+        return is_open and is_all_broken(delta, comparison)
 
     def _severity(self, outcome: Outcome, tier: Tier) -> ReasonSeverity:
         severity = "blocks" if outcome == "regressed" else SEVERITIES[self.options.on_inconclusive]

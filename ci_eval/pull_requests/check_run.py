@@ -43,7 +43,9 @@ async def make(github: GitHub, report: Report, commit: str, details_url: str) ->
         "name": _name(report),
         "head_sha": commit,
         "status": "completed",
-        "conclusion": _CONCLUSIONS[report.verdict.outcome],
+        "conclusion": "neutral"
+        if report.verdict.undecided
+        else _CONCLUSIONS[report.verdict.outcome],
         "external_id": report.meta.run_id,
         "output": {**_output(report), "annotations": first},
         **({"details_url": details_url} if details_url else {}),
@@ -63,7 +65,8 @@ def _name(report: Report) -> str:
 def _output(report: Report) -> dict[str, Json]:
     verdict = report.verdict
     first = verdict.reasons[0].message if verdict.reasons else "no blocking findings"
-    decided = "no verdict" if verdict.outcome == "incomplete" else verdict.outcome
+    passed = "not decided" if verdict.undecided else "passed"
+    decided = {"failed": "failed", "passed": passed}.get(verdict.outcome, "no verdict")
     return {
         "title": terminal(f"{decided}: {first}", _MAX_TITLE),
         "summary": Markdown().body(report, lambda text: len(text.encode()) <= MAX_SUMMARY_BYTES),

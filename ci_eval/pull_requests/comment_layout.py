@@ -29,10 +29,16 @@ _REST = "<sub>See the job summary on the page of the run for the rest.</sub>"
 _DECIDED: dict[Outcome, str] = {
     "failed": "failed",
     "incomplete": "has no verdict",
+    "undecided": "is not decided",
     "passed": "passed",
 }
-_MARKS: dict[Outcome, str] = {"failed": "❌", "incomplete": "⚠️", "passed": "✅"}
-_ORDER: tuple[Outcome, ...] = ("failed", "incomplete", "passed")
+_MARKS: dict[Outcome, str] = {
+    "failed": "❌",
+    "incomplete": "⚠️",
+    "undecided": "\N{LARGE YELLOW CIRCLE}",
+    "passed": "✅",
+}
+_ORDER: tuple[Outcome, ...] = ("failed", "incomplete", "undecided", "passed")
 
 
 class _Level(IntEnum):
@@ -188,7 +194,8 @@ def _summary(shown: Sequence[_Shown], newest: str) -> Iterator[str]:
     }
     old = [each.section for each in shown if each.is_old]
     worst = next(outcome for outcome in _ORDER if by[outcome])
-    kind = {"failed": "CAUTION", "incomplete": "WARNING"}.get(worst, "NOTE" if old else "TIP")
+    calm = "NOTE" if old else "TIP"
+    kind = {"failed": "CAUTION", "passed": calm}.get(worst, "WARNING")
     suite = markdown(shown[0].section.suite)
     all_jobs = counted(len(shown), "job")
     named = "" if worst == "passed" else _listed(by[worst])
@@ -197,6 +204,8 @@ def _summary(shown: Sequence[_Shown], newest: str) -> Iterator[str]:
     details = []
     if worst == "failed" and by["incomplete"]:
         details.append(f"no verdict in {_counted(by['incomplete'])}{_listed(by['incomplete'])}")
+    if worst != "undecided" and by["undecided"]:
+        details.append(f"not decided in {_counted(by['undecided'])}{_listed(by['undecided'])}")
     if worst != "passed" and by["passed"]:
         details.append(f"{_counted(by['passed'])} passed")
     if old:

@@ -19,13 +19,13 @@ MORE = "<!-- ci-eval:more -->"
 MAX_SECTIONS = 256
 """The most jobs in a comment, newest first; the maximum size of a GitHub matrix."""
 
-Outcome = Literal["passed", "failed", "incomplete"]
+Outcome = Literal["passed", "failed", "incomplete", "undecided"]
 
 _MAX_NAME = 130
 """Maximum length of the name of a job in its hidden line."""
 _MAX_COMMIT = 64
 _OPENING = re.compile(
-    r"<!-- ci-eval:job (passed|failed|incomplete) ([0-9]{1,20}) ([0-9]{1,20}) "
+    r"<!-- ci-eval:job (passed|failed|incomplete|undecided) ([0-9]{1,20}) ([0-9]{1,20}) "
     r"commit=([^ <>]{0,200}) digest=([0-9a-f]{32}|none) name=([^<>]{0,130}) -->"
 )
 _CLOSING = re.compile(r"<!-- ci-eval:end [0-9a-f]{32} -->")

@@ -10,7 +10,7 @@ from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import from_fork
 from ci_eval.pull_requests import check_run, gitlab_thread, pull_request, sticky_comment
 from ci_eval.pull_requests.comment_options import Options, calls_for
-from ci_eval.pull_requests.comment_sections import Section, with_distinct_names
+from ci_eval.pull_requests.comment_sections import Outcome, Section, with_distinct_names
 from ci_eval.pull_requests.comment_thread import PostingError, Thread, posting_errors
 from ci_eval.pull_requests.github_runner import annotate
 from ci_eval.pull_requests.github_thread import GitHubThread
@@ -183,7 +183,8 @@ def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -
     if note:
         decision, _, rest = text.partition("\n\n")
         text = f"{decision}\n\n{note.strip()}\n\n{rest}"
-    return Section(report.meta.suite, report.meta.job, report.verdict.outcome, text, *place[1:])
+    outcome: Outcome = "undecided" if report.verdict.undecided else report.verdict.outcome
+    return Section(report.meta.suite, report.meta.job, outcome, text, *place[1:])
 
 
 def ci_number(env: Mapping[str, str], name: str) -> int:

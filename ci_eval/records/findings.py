@@ -282,6 +282,8 @@ class Verdict(Stored):
     outcome: Literal["passed", "failed", "incomplete"]
     mode: Literal["threshold", "regression", "both"]
     reasons: tuple[Reason, ...] = ()
+    undecided: str = ""
+    """What would decide it, if it passed although something may have regressed; else empty."""
 
 
 class Counts(Stored):

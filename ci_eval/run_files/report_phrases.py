@@ -41,6 +41,8 @@ def listed(names: Sequence[str]) -> str:
 def decided(report: Report) -> str:
     """Return the outcome as a predicate, such as `passed` or `has no verdict`."""
     totals, outcome = report.totals, report.verdict.outcome
+    if report.verdict.undecided:
+        return "is not decided"
     if outcome != "incomplete":
         return outcome
     return "has no verdict" if totals.passed + totals.failed else "was not evaluated"

@@ -54,7 +54,7 @@ def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: An
     else:
         show_comparison(found, before)
         if gate:
-            console.out(found.verdict.outcome.upper())
+            console.out("NOT DECIDED" if found.verdict.undecided else found.verdict.outcome.upper())
     return EXIT_CODES[found.verdict.outcome] if gate else ExitCode.PASSED
 
 

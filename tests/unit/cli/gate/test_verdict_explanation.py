@@ -5,6 +5,7 @@ from support.run_language import FACTS, make_run, meta, past
 
 from ci_eval.cli.gate.verdict_explanation import explain
 from ci_eval.config.config_schema import GateOptions
+from ci_eval.gate import between_runs
 from ci_eval.records.errors import UsageError
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import collected_from
@@ -45,7 +46,7 @@ def test_the_drop_that_would_have_blocked_does_and_a_little_less_does_not():
         return explained(now, base, "\n".join(f"c{n} {0.46 - n % 7 / 100}" for n in range(40)))
 
     edge = judged(0.0).criteria[0].blocks_from
-    assert edge == pytest.approx(0.02)  # the least that counts, for noise is smaller
+    assert edge > 0.05  # the cases vary little; what days may add is more
     assert judged(edge + 0.005).verdict.outcome == "failed"
     assert judged(edge - 0.005).verdict.outcome == "passed"
 
@@ -58,7 +59,8 @@ def test_noise_moves_the_drop_that_would_have_blocked():
     assert only.blocks_from > 2 * only.least
 
 
-def test_cases_that_changed_alike_do_not_tell_what_would_have_blocked():
+def test_cases_that_changed_alike_do_not_tell_what_would_have_blocked(monkeypatch):
+    monkeypatch.setattr(between_runs, "PRIOR_SHARE", 0.0)
     (only,) = explained(BEFORE, BEFORE, BEFORE).criteria
 
     assert (only.visible, only.blocks_from) == (True, None)

@@ -1,0 +1,74 @@
+"""Verdicts that are not decided, and what would decide them."""
+
+import pytest
+from support.run_language import columns, meta, once, past
+
+from ci_eval.config.config_schema import GateOptions
+from ci_eval.gate.compare import compare
+from ci_eval.gate.decide import count_cases, decide, summarise
+from ci_eval.gate.undecided import what_would_decide
+from ci_eval.records.findings import Comparison, Verdict
+
+BROKEN = "x 0\ny 0\nz 0", "x 1\ny 1\nz 1"
+DROPPED = (
+    "\n".join(["x 0", *(f"n{n} 1" for n in range(4))]),
+    "\n".join(["x 1", *(f"n{n} 1" for n in range(4))]),
+)
+
+
+def judged(
+    now: str, before: str, gate: GateOptions, *, outcome: str = ""
+) -> tuple[Verdict, Comparison]:
+    """Compare and decide; as if reruns had left every group with `outcome`, if given."""
+    run, values = meta(), columns(now)
+    found = compare(run, values, past(before), gate)
+    if outcome:
+        deltas = tuple(each.model_copy(update={"outcome": outcome}) for each in found.deltas)
+        found = found.model_copy(update={"deltas": deltas})
+    totals, groups = count_cases(run, values, gate), summarise(run, values)
+    return decide(gate, totals, groups, found, baseline_configured=True), found
+
+
+def test_what_fell_and_could_not_be_blocked_is_not_decided():
+    verdict, _ = judged(*DROPPED, once(on_inconclusive="warn"))
+
+    assert verdict.outcome == "passed"
+    assert verdict.undecided == "to decide it, set `gate: {on_inconclusive: rerun}`"
+
+
+def test_what_did_not_fall_is_decided():
+    verdict, _ = judged(DROPPED[1], DROPPED[1], once())
+
+    assert (verdict.outcome, verdict.undecided) == ("passed", "")
+
+
+def test_a_group_that_broke_as_a_whole_has_no_verdict():
+    def left_open(now: str, before: str, gate: GateOptions) -> Verdict:
+        return judged(now, before, gate, outcome="inconclusive")[0]
+
+    verdict = left_open(*BROKEN, GateOptions())
+
+    assert verdict.outcome == "incomplete"
+    assert "all its cases broke, and nothing could confirm it" in verdict.reasons[0].message
+    assert verdict.undecided == ""
+    # Two are too few, and who sets `warn` wants a warning.
+    two = left_open("x 0\ny 0", "x 1\ny 1", GateOptions())
+    assert (two.outcome, bool(two.undecided)) == ("passed", True)
+    assert left_open(*BROKEN, once(on_inconclusive="warn")).outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    ("gate", "state", "said"),
+    [
+        ({"confirm": "off"}, {}, "set `gate: {confirm: both}`"),
+        ({"confirm": "candidate"}, {}, "set `gate: {confirm: both}`, or set `run: {repeats: 3}`"),
+        ({}, {"unconfirmed": "the clone is shallow"}, "let the merge base run, or set"),
+        ({"rerun_budget": 2}, {"base_trials": 5}, "raise `gate.rerun_budget` (now 2)"),
+        ({}, {}, "set `run: {repeats: 3}` and store more runs"),
+    ],
+)
+def test_the_line_says_what_is_left_to_do(gate, state, said):
+    options = GateOptions.model_validate(gate)
+    _, found = judged(*DROPPED, GateOptions())
+
+    assert said in what_would_decide(found.model_copy(update=state), options)
