@@ -49,7 +49,7 @@ MAX_SUITES = 20
 """The most comments of ours on a pull request, because a fork can invent names of suites."""
 _EVENTS = ("pull_request", "pull_request_target")
 _MEASURED = "Measured by the fork's own workflow run: the code under test could have forged it"
-_OUTSIDE = "name the reports to post, or run this in a `workflow_run` workflow, see docs/forks.md"
+_OUTSIDE = "name the reports to post, or run this in a `workflow_run` workflow (guide: forks)"
 
 
 class Told(NamedTuple):

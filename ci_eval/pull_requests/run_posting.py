@@ -28,7 +28,7 @@ MAX_TEXT = 60_000
 
 
 _READS = "pull requests from forks and from Dependabot get a read-only token"
-_DEFERRED = f"{_READS}; post their reports with `ci-eval publish`, see docs/forks.md"
+_DEFERRED = f"{_READS}; post their reports with `ci-eval publish` (guide: forks)"
 
 
 class Place(NamedTuple):

@@ -135,7 +135,7 @@ def test_evidence_and_reason_are_bounded(place: Place) -> None:
         ("'yes'", "'yes': score: expected a number, found 'yes'"),
         ("[1]", "[1]: score: expected a number, found a list"),
         ("{}", "{}: 'score' is missing"),
-        ("{'scor': 1}", "{'scor': 1}: 'score' is missing"),
+        ("{'scor': 1}", "{'scor': 1}: scor: unknown key. Did you mean 'score'?"),
         ("{'score': 1, 'value': 1}", "{'score': 1, 'value': 1}: value: unknown key"),
         ("{'score': 1, 'evidence': 'x'}", "evidence: expected an object, found 'x'"),
         ("{'score': 1, 'reason': 5}", "reason: expected text, found 5"),
@@ -275,7 +275,7 @@ def test_one_that_hangs_is_out_of_time(
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("import numpi", "to a Python that has it\n  checks.py:1: import numpi"),
+        ("import numpi", "named 'numpi'\n  checks.py:1: import numpi\n  (install it for "),
         ("check = 5", "cannot load 'checks:check': it is not callable: int: 5"),
         ("", "has no attribute 'check'"),
     ],
