@@ -1,6 +1,7 @@
 """Criteria that score traces, one or a few related ones per module.
 
-Names begin with the system that the criteria come from: `adk_`, `agentflow_`, or `ci_`.
+Names begin with the system that the criteria come from: `adk_`, `agentflow_`, or `ci_` for our own,
+among them the user's functions in Python.
 
 What several of them share is private: text measures, schemas and readers of judges' answers.
 

@@ -1,4 +1,6 @@
 """Documents rendered from a report, one module each.
 
+Private modules prepare parts of them: rows, cases, and the evidence of scores and judges.
+
 Imports `run_files` and below, and no other plugin package.
 """
