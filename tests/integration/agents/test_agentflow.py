@@ -76,8 +76,8 @@ def test_what_a_plain_function_says_is_the_final_response(talks: dict[str, Talk]
 
 def test_tool_nodes_are_visited_too(talks: dict[str, Talk]) -> None:
     first, second = talks["talk"].invocations
-    assert first.nodes == ("__start__", "MAIN", "LAST")
-    assert second.nodes == ("__start__", "MAIN", "TOOL", "MAIN", "LAST")
+    assert first.nodes == ("__start__", "MAIN", "LAST", "__end__")
+    assert second.nodes == ("__start__", "MAIN", "TOOL", "MAIN", "LAST", "__end__")
 
 
 def test_times_of_models_and_tools_are_told(talks: dict[str, Talk]) -> None:
@@ -158,7 +158,7 @@ def test_conversations_at_once_do_not_mix(talks: dict[str, Talk]) -> None:
         first, second = talks[f"city {number}"].invocations
         assert [call.args for call in first.tool_calls] == [{"city": f"City{number}"}]
         assert [call.result for call in first.tool_calls] == [{"city": f"City{number}"}]
-        assert first.nodes == ("__start__", "MAIN", "TOOL", "MAIN", "LAST")
+        assert first.nodes == ("__start__", "MAIN", "TOOL", "MAIN", "LAST", "__end__")
         assert (second.tool_calls, second.response) == ((), "[none] 2: more")
 
 
@@ -173,7 +173,7 @@ def test_an_interrupt_waits_for_an_answer_which_may_come_to_another_process(
         assert (waiting.name, waiting.args) == ("interrupt", {"value": {"city": "Rome"}})
         assert asked.nodes == ("__start__", "MAIN")
         assert steps(done)[0] == "TOOL gets {'result': 'told yes'} of ask"
-        assert (done.response, done.nodes) == ("[none] 2: told yes", ("TOOL", "MAIN", "LAST"))
+        assert (done.response, done.nodes) == ("[none] 2: told yes", ("TOOL", "MAIN", "LAST", "__end__"))
         assert (done.waits_for, state["turns"]) == ((), 2)
 
 
@@ -185,7 +185,7 @@ def test_a_breakpoint_waits_to_be_passed(folder: Place) -> None:
     assert asked.waits_for == (
         FunctionCall(id="interrupt", name="interrupt", args={"node": "LAST"}),
     )
-    assert (done.nodes, done.response, state["turns"]) == (("LAST",), "[none] 1: hello", 1)
+    assert (done.nodes, done.response, state["turns"]) == (("LAST", "__end__"), "[none] 1: hello", 1)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_messages_are_the_trajectory(talks: dict[str, Talk]) -> None:
         "agent used 10+3+2",
     ]
     assert second.response == '2: {"city": "Rome"}'
-    assert second.nodes == ("agent", "tools", "agent")
+    assert second.nodes == ("agent", "tools", "agent", "__end__")
     assert second.events is not None
     assert [event.model_version for event in second.events] == ["scripted-1", None, "scripted-1"]
 
@@ -164,7 +164,7 @@ def test_conversations_at_once_do_not_mix(talks: dict[str, Talk]) -> None:
     for number in range(20):
         first, second = talks[f"city {number}"].invocations
         assert [call.args for call in first.tool_calls] == [{"city": f"City{number}"}]
-        assert first.nodes == ("agent", "tools", "agent")
+        assert first.nodes == ("agent", "tools", "agent", "__end__")
         assert (second.tool_calls, second.response) == ((), "2: more")
 
 
@@ -186,7 +186,7 @@ def test_an_interrupt_waits_for_an_answer_which_may_come_to_another_process(
         assert steps(done) == ["tools gets {'result': 'told yes'} of ask", "agent used 10+3+2"]
         assert (done.response, done.nodes, done.waits_for) == (
             "2: told yes",
-            ("tools", "agent"),
+            ("tools", "agent", "__end__"),
             (),
         )
         assert state["turns"] == 3
@@ -201,7 +201,7 @@ def test_a_breakpoint_waits_to_be_passed(folder: Place) -> None:
         FunctionCall(id="interrupt", name="interrupt", args={"before": ["cheer"]}),
     )
     assert asked.response == "1: hello"
-    assert (done.nodes, state["mood"]) == (("cheer",), "good")
+    assert (done.nodes, state["mood"]) == (("cheer", "__end__"), "good")
 
 
 # --- Other graphs -----------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_a_breakpoint_waits_to_be_passed(folder: Place) -> None:
 def test_nodes_of_a_graph_within_a_graph_are_told_once(folder: Place) -> None:
     talk = folder.talk(python("app:team"), "call weather Rome", "more")
     first, second = talk.invocations
-    assert first.nodes == ("team/agent", "team/tools", "team/agent", "team", "cheer")
+    assert first.nodes == ("team/agent", "team/tools", "team/agent", "team", "cheer", "__end__")
     assert steps(first) == [
         "team/agent calls weather(city='Rome')",
         "team/agent used 10+3+2",

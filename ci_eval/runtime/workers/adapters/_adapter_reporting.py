@@ -30,6 +30,8 @@ Json = Any
 
 _FOLDER = os.getcwd()
 """The folder of the configuration, read before the agent changes the working directory."""
+GRAPH_END = "__end__"
+"""The node that a graph visits when it ends, as LangGraph and AgentFlow name it."""
 MAX_DEPTH = 40
 """The deepest nesting of a value; deeper values are replaced by their `repr`."""
 
@@ -333,6 +335,11 @@ class Observations:
         """The instructions and tools of each agent."""
         self.nodes: list[str] | None = None
         """The visited nodes of a graph, in order."""
+
+    def ended(self, waits: Sequence[dict[str, Json]]) -> None:
+        """Record that a graph reached its end, if it does not wait for answers."""
+        if self.nodes is not None and not waits:
+            self.nodes.append(GRAPH_END)
 
     def reply(
         self,

@@ -93,6 +93,7 @@ class _Conversation:
         self._session["state"] = self._state(state)
         self._waits = _waits(state)
         memento = self._memento(state)
+        run.ended(self._waits)
         return run.reply(run.last_text, run.last_text, waits=self._waits, memento=memento)
 
     def close(self) -> None:

@@ -114,6 +114,7 @@ class _Conversation:
         if not waits and self._output != "messages":
             found = snapshot.values.get(self._output)
             said = None if found is None else running.text_of(found)
+        run.ended(waits)
         return run.reply(said, run.last_text, waits=waits, memento=self._memento())
 
     def close(self) -> None:
