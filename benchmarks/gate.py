@@ -87,19 +87,18 @@ COST = (Bound("trials", most=1.5),)
 """With both arms, on average of an unchanged agent."""
 NEVER = Bound("blocked", most=0.0)
 ALWAYS = Bound("blocked", least=1.0)
-COVERS = Bound("interval", least=0.94, most=0.96)
+COVERS = Bound("interval", least=0.90, most=0.98)
+"""On days that vary as the prior assumes; where they do not, intervals are wider than needed."""
 BUDGET = Bound("most trials", most=3.0)
 REACHED = {
     "unchanged": (QUIET,),
-    DROP_10: (Bound("blocked", least=0.85),),
-    ALL_DROP: (Bound("blocked", least=0.65),),
+    DROP_10: (Bound("blocked", least=0.45),),
     BREAK: (Bound("named", least=0.99),),
 }
-"""Of 100 noisy cases, with what is set by default."""
+"""Of 100 noisy cases, where only stored runs are compared, whose days may have differed."""
 REACHED_WITH_RERUNS = {
     "unchanged": (QUIET, Bound("trials", most=1.3)),
-    DROP_10: (Bound("blocked", least=0.97),),
-    DROP_5: (Bound("blocked", least=0.50),),
+    DROP_10: (Bound("blocked", least=0.70),),
     BREAK: (Bound("blocked", least=0.99),),
 }
 
@@ -124,7 +123,7 @@ def rows() -> Iterator[Row]:
     yield from _arms_rows()
     yield from _stored_rows()
     for (repeats, runs), cases in product(((3, 5), (1, 1)), SIZES):
-        scene = Scene(change=DROP_10, cases=cases, repeats=repeats, runs=runs)
+        scene = Scene(change=DROP_10, cases=cases, repeats=repeats, runs=runs, day=0.03)
         yield Row("what the intervals cover", scene, (COVERS,), times=KEY_TIMES)
 
 

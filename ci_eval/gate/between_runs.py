@@ -20,8 +20,9 @@ PRIOR_SHARE = 0.07
 of one trial that passes or fails: 0.028 for an agent that passes 80 %."""
 PRIOR_RUNS = 12
 """How many runs' worth of evidence the assumption is."""
-_NEW_LEVEL = 2.0
-"""Standard errors by which the nearest runs must differ from the earlier ones to be a new level."""
+_LOST, _GAINED = 2.0, 3.0
+"""Standard errors by which the nearest runs must be worse, or better, than the earlier ones to be a
+new level.  A gain that is only a good day would make the next run look worse than it is."""
 
 
 class BetweenRuns(NamedTuple):
@@ -80,13 +81,16 @@ def newest_level(group: Group) -> Group:
         return group
     means = [*map(fmean, runs)]
     noise = math.sqrt(_prior(group, runs) + _sampling(runs))
+    if not noise:
+        return group
 
     def distance(kept: int) -> float:
-        size = math.sqrt(1 / kept + 1 / (len(runs) - kept))
-        return abs(fmean(means[:kept]) - fmean(means[kept:])) / size
+        gain = group.sign * (fmean(means[:kept]) - fmean(means[kept:]))
+        size = math.sqrt(1 / kept + 1 / (len(runs) - kept)) * noise
+        return gain / size / (_GAINED if gain > 0 else -_LOST)
 
     kept = max(range(1, len(runs)), key=distance)
-    if distance(kept) <= _NEW_LEVEL * noise:
+    if distance(kept) <= 1:
         return group
     before = {
         case: replace(cell, units=cell.units[:kept], lost=tuple(n for n in cell.lost if n < kept))

@@ -173,7 +173,10 @@ def test_an_interrupt_waits_for_an_answer_which_may_come_to_another_process(
         assert (waiting.name, waiting.args) == ("interrupt", {"value": {"city": "Rome"}})
         assert asked.nodes == ("__start__", "MAIN")
         assert steps(done)[0] == "TOOL gets {'result': 'told yes'} of ask"
-        assert (done.response, done.nodes) == ("[none] 2: told yes", ("TOOL", "MAIN", "LAST", "__end__"))
+        assert (done.response, done.nodes) == (
+            "[none] 2: told yes",
+            ("TOOL", "MAIN", "LAST", "__end__"),
+        )
         assert (done.waits_for, state["turns"]) == ((), 2)
 
 
@@ -185,7 +188,11 @@ def test_a_breakpoint_waits_to_be_passed(folder: Place) -> None:
     assert asked.waits_for == (
         FunctionCall(id="interrupt", name="interrupt", args={"node": "LAST"}),
     )
-    assert (done.nodes, done.response, state["turns"]) == (("LAST", "__end__"), "[none] 1: hello", 1)
+    assert (done.nodes, done.response, state["turns"]) == (
+        ("LAST", "__end__"),
+        "[none] 1: hello",
+        1,
+    )
 
 
 @pytest.mark.parametrize(
