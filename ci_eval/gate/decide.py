@@ -16,6 +16,7 @@ from ci_eval.records.cases import Status
 from ci_eval.records.findings import (
     Comparison,
     Delta,
+    Excused,
     GroupKey,
     GroupSummary,
     Named,
@@ -135,6 +136,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     loosened: Sequence[str] = (),
     lacking: str = "",
     unconfirmed: str = "",
+    exemptions: Sequence[Excused] = (),
 ) -> Verdict:
     """Return the verdict.
 
@@ -143,7 +145,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
 
     `loosened` is how the change weakens the gate, beyond what the comparison found; `lacking` is
     why something could not be measured, and `unconfirmed` why the merge base could not be run, if
-    known.
+    known; `exemptions` are the entries of `gate.accept` and `gate.quarantine`.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
@@ -158,6 +160,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     if mode != "threshold":
         reasons += gate.changes(comparison) if comparison else ()
         reasons += gate.missing_baseline(comparison, unconfirmed) if lacks else ()
+    reasons += _of_exemptions(exemptions, is_compared=compared)
     reasons += gate.completeness()
     reasons += gate.judgement()
     order = ("blocks", "incomplete", "warns", "info")
@@ -238,11 +241,6 @@ class _Gate:
         if comparison.not_comparable:
             names = listed(list(comparison.not_comparable))
             yield reason("not_comparable", "info", f"not compared: {names}")
-        for excuse in comparison.excused:
-            if excuse.expired:
-                kind = "quarantine" if excuse.kind == "quarantined" else "acceptance"
-                message = f"gate: {kind} of {excuse.named} expired on {excuse.until}"
-                yield reason("expired_exemption", "warns", message)
 
     def _together(self, comparison: Comparison) -> Iterator[Reason]:
         """Yield the result for all criteria combined, if no single criterion shows it."""
@@ -323,6 +321,19 @@ def _of_merge_base(comparison: Comparison) -> Iterator[Reason]:
         yield reason("fails_in_base", "info", message)
     if comparison.unconfirmed:
         yield _not_run(comparison.unconfirmed)
+
+
+def _of_exemptions(found: Sequence[Excused], *, is_compared: bool) -> Iterator[Reason]:
+    """Yield the exemptions that expired, and those in force; a comparison lists the latter."""
+    for each in found:
+        if each.expired:
+            kind = "quarantine" if each.kind == "quarantined" else "acceptance"
+            message = f"gate: {kind} of {each.named} expired on {each.until}"
+            yield reason("expired_exemption", "warns", message)
+        elif each.cases and not is_compared:
+            owner = f" ({each.owner})" if each.owner else ""
+            message = f"{each.kind} until {each.until}{owner}: {listed([*each.cases])}"
+            yield reason("exempt", "info", message)
 
 
 def _not_run(why: str) -> Reason:

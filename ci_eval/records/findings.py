@@ -254,6 +254,7 @@ ReasonKind = Literal[
     "hidden",
     "not_comparable",
     "expired_exemption",
+    "exempt",
     "no_baseline",
     "fails_in_base",
     "unconfirmed",

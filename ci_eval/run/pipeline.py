@@ -9,6 +9,7 @@ from ci_eval.config import handed_secrets
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import count_cases, decide, summarise
+from ci_eval.gate.exemptions import excused, listed
 from ci_eval.gate.missing_credentials import lacked
 from ci_eval.gate.weakened_by_change import rewritten
 from ci_eval.gate.weakened_gate import loosened
@@ -139,6 +140,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         loosened=() if comparison else weakened,
         lacking=lacked(meta, groups, tally.simulation, tally.failures),
         unconfirmed=confirmation.unconfirmed,
+        exemptions=tuple(listed(meta, gate, excused(meta, gate, tally.columns))),
     )
     return Report(
         meta=meta,

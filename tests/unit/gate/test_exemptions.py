@@ -8,6 +8,7 @@ from support.run_language import columns, meta, once, past
 
 from ci_eval.config.config_schema import Acceptance, GateOptions, Quarantine
 from ci_eval.gate.compare import compare
+from ci_eval.gate.decide import count_cases, decide, summarise
 from ci_eval.gate.exemptions import covers, day_of, excused, gate_of, in_force, listed
 from ci_eval.records.errors import BaselineError
 from ci_eval.records.findings import Comparison
@@ -106,6 +107,20 @@ def test_an_excuse_that_is_over_excuses_nothing_and_is_said():
     assert found.deltas[0].outcome == "regressed"
     assert found.excused[0].expired
     assert found.excused[0].cases == ()
+
+
+def test_without_a_baseline_exemptions_are_reasons_too():
+    gate = once(quarantine=[quarantine("x"), quarantine("y", YESTERDAY)])
+    run, values = meta(), columns("x 0\ny 1")
+    totals, groups = count_cases(run, values, gate), summarise(run, values)
+    entries = tuple(listed(run, gate, excused(run, gate, values)))
+    found = decide(gate, totals, groups, None, baseline_configured=False, exemptions=entries)
+
+    assert found.outcome == "passed"
+    assert [(each.kind, each.severity, each.message) for each in found.reasons] == [
+        ("expired_exemption", "warns", "gate: quarantine of y expired on 2025-12-31"),
+        ("exempt", "info", "quarantined until 2026-01-01 (the team): e/x"),
+    ]
 
 
 def test_where_all_cases_are_excused_nothing_is_compared():
