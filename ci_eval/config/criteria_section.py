@@ -96,8 +96,13 @@ class _Reader(DocumentReader):
             return
         try:
             path, shown = contained(self.context.root, spec), self.context.shown(spec)
+            judge = self.document.value.get("judge")
             self.file = read_eval_config(
-                path, shown=shown, dialect=dialect, interpreter=interpreter
+                path,
+                shown=shown,
+                dialect=dialect,
+                interpreter=interpreter,
+                judge=judge if isinstance(judge, dict) else {},
             )
         except UsageError as exc:
             self.problem(f"{spec} cannot be read", loc)

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -26,6 +27,7 @@ from ci_eval.config.eval_config_keys import (
     AGENTFLOW_KEYS,
     CRITERION_DEFAULTS,
     SIMULATOR_DEFAULTS,
+    replaced,
     snake,
     unheeded,
 )
@@ -57,6 +59,7 @@ _TIMEOUT_S = 300.0
 _CONCURRENCY = 4
 """AgentFlow's defaults."""
 _LONGEST_S = 1e9
+_NO_JUDGE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass
@@ -94,19 +97,26 @@ class _CustomMetric(AdkRecord):
 
 
 def read_eval_config(
-    path: Path, *, shown: str, dialect: Dialect | None, interpreter: str | None = None
+    path: Path,
+    *,
+    shown: str,
+    dialect: Dialect | None,
+    interpreter: str | None = None,
+    judge: Mapping[str, Any] = _NO_JUDGE,
 ) -> EvalConfigFile:
     """Read the eval config at `path`: its criteria, and its problems.
 
     `dialect` is the user's choice, if any.  Comments and trailing commas, which ADK does not
-    accept, cause warnings.  `interpreter` is the Python that runs custom metrics.
+    accept, cause warnings.  `interpreter` is the Python that runs custom metrics, and `judge` the
+    block of the configuration: AgentFlow writes its default model and number of samples into every
+    file, so these give way to those of the block.
 
     Raises:
         UsageError: the file cannot be read, or is not JSON.
 
     """
     document, relaxed = parse_relaxed(read_text(path, shown=shown, most=MAX_CONFIG), shown=shown)
-    reader = _Reader(document, interpreter)
+    reader = _Reader(document, interpreter, judge)
     reader.file.problems += relaxed
     value = document.value
     if not isinstance(value, dict):
@@ -162,9 +172,12 @@ def _signs_of(spec: Any) -> Iterator[Dialect]:
 
 
 class _Reader:
-    def __init__(self, document: JsonText, interpreter: str | None) -> None:
+    def __init__(
+        self, document: JsonText, interpreter: str | None, judge: Mapping[str, Any]
+    ) -> None:
         self._document = document
         self._interpreter = interpreter
+        self._judge = judge
         self.file = EvalConfigFile()
 
     def read(self, value: Mapping[str, Any]) -> None:
@@ -334,6 +347,9 @@ class _Reader:
             self.problem(str(exc), loc)
             return
         wanted = self._without_unread(model, given, loc, CRITERION_DEFAULTS)
+        if self.file.dialect == "agentflow":
+            for key, message in replaced(wanted, self._judge):
+                self.problem(message, (*loc, key), severity="warning")
         found = self._validated(model, wanted, lambda inner: (*loc, *inner))
         if found is not None:
             self.file.criteria[name] = found

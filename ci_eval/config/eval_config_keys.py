@@ -61,6 +61,24 @@ def unheeded(value: Mapping[str, Json], *, is_agentflow: bool) -> Iterator[Unhee
             yield Unheeded(key, message, "error")
 
 
+def replaced(options: dict[str, Json], judge: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    """Remove AgentFlow's default judge options from `options` where the block `judge` has its own.
+
+    Yields the others that replace an option of the block, each with a warning.
+    """
+    known = {
+        "judge_model": judge.get("model") or judge.get("provider") or judge.get("jury"),
+        "num_samples": judge.get("samples"),
+    }
+    for key, ours in known.items():
+        if ours is None or options.get(key) in (None, ours):
+            continue
+        if options[key] == CRITERION_DEFAULTS[key]:
+            del options[key]
+        else:
+            yield key, f"{options[key]!r} replaces {ours!r} of `judge:`; remove it to use that"
+
+
 def snake(key: str) -> str:
     """Return a key in snake_case."""
     return re.sub(r"(?<!^)([A-Z])", lambda found: "_" + found[0].lower(), key)

@@ -178,6 +178,25 @@ def test_a_qualified_name_is_clear_in_any_file(tmp_path: Path) -> None:
 # --- AgentFlow's ----------------------------------------------------------------------------
 
 
+def test_defaults_that_agentflow_writes_give_way_to_the_judge_of_the_configuration(tmp_path):
+    path = tmp_path / "eval.json"
+    judge = {"provider": "openai", "model": "gpt-4o"}
+
+    def found(judge: dict[str, Any], **options: Any) -> tuple[Any, list[str]]:
+        spec = {"threshold": 0.8, "judge_model": "gemini-2.5-flash", "num_samples": 3, **options}
+        path.write_text(json.dumps({"criteria": {"llm_judge": spec}}))
+        read = read_eval_config(path, shown="eval.json", dialect="agentflow", judge=judge)
+        return read.criteria["llm_judge"].asked(), [str(each) for each in read.problems]
+
+    assert found({})[0][:2] == ("gemini-2.5-flash", 3)
+    assert found(judge) == ((None, 3, {}), [])
+    assert found({**judge, "samples": 5}) == ((None, None, {}), [])
+    asked, [problem] = found(judge, judge_model="gemini-2.5-pro")
+    assert asked[0] == "gemini-2.5-pro"
+    assert "'gemini-2.5-pro' replaces 'gpt-4o' of `judge:`; remove it to use that" in problem
+    assert found(judge, judge_model="gpt-4o") == (("gpt-4o", 3, {}), [])
+
+
 def test_what_the_typed_agentflow_writes_is_read(tmp_path: Path) -> None:
     found = read(tmp_path, DUMP.read_text())
     # What it writes unasked asks for nothing, but its reports are not written.
