@@ -61,6 +61,10 @@ class ArtifactStore(BaselineStore):
         """Return the runs in the artifacts, nearest first; report the artifacts skipped."""
         return with_github(lambda github: self._load(github, lineage, suite, context), context)
 
+    def place(self, context: RunContext) -> str:
+        """Return the folder, and the artifact that the workflow makes of it."""
+        return f"{context.shown(self.path)}; upload it as the artifact {self.name!r}"
+
     def save(self, run: Run, context: RunContext) -> bool:
         """Write the document for a later step to upload."""
         path = contained(context.root, self.path) / DOCUMENT

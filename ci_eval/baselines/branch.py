@@ -56,6 +56,11 @@ class BranchStore(BaselineStore):
                     found[str(noted.commit)] = kept.of_commit(noted)
             return [_held(found[str(noted.commit)], noted, kept) for noted in chosen]
 
+    def place(self, context: RunContext) -> str:
+        """Return the branch and its remote."""
+        with self._opened(context) as branch:
+            return branch.shown
+
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the summaries of the runs, from the index."""
         with self._opened(context) as branch:

@@ -46,6 +46,10 @@ class FileStore(BaselineStore):
         written(run, stored, path, shown, window=self.window)
         return True
 
+    def place(self, context: RunContext) -> str:
+        """Return the file."""
+        return context.shown(self.path)
+
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the summaries of the stored runs, newest first."""
         return [note(past) for past in self._stored(suite, context)]

@@ -63,6 +63,11 @@ class GcsStore(BaselineStore):
             chosen = lineage.choose(stored, lambda each: each.origin, self.window)
             return [self._read(bucket, each.entry) for each in chosen]
 
+    def place(self, context: RunContext) -> str:
+        """Return the address of the folder."""
+        del context
+        return self.uri
+
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the summaries of the newest runs; limited, as each run must be downloaded."""
         with baseline_errors():

@@ -63,6 +63,11 @@ class BaselineStore(Plugin):
 
         """
 
+    def place(self, context: RunContext) -> str:
+        """Return the location of the stored runs, for a message."""
+        del context
+        return f"the store {self.type_name!r}"
+
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return summaries of the stored runs of `suite`, newest first; empty if unknown.
 

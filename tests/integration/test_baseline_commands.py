@@ -112,7 +112,9 @@ def test_where_there_is_no_run_that_is_said(project, named):
 def test_a_folder_stands_for_the_run_in_it(project):
     project.ci_eval("run", "--out", "elsewhere")
 
-    assert project.ci_eval("baseline", "save", "elsewhere").code == 0
+    saved = project.ci_eval("baseline", "save", "elsewhere")
+    assert saved.code == 0
+    assert saved.err.strip().endswith(f": {stored(project).relative_to(project.folder)}")
     assert "is already stored" in project.ci_eval("baseline", "save", "elsewhere/run.json").err
 
 

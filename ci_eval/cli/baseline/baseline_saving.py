@@ -33,7 +33,8 @@ def save(
     _refuse_incomplete(collected, config.gate)
     baseline_save_policy.check(store, context, from_pull_request=from_pull_request)
     saved = store.save(collected.run, context)
-    console.say(f"stored {meta.run_id}" if saved else f"{meta.run_id} is already stored")
+    stored = f"stored {meta.run_id}" if saved else f"{meta.run_id} is already stored"
+    console.say(f"{stored}: {store.place(context)}")
 
 
 def save_if_merged(config: Config, given: str, context: RunContext) -> None:

@@ -239,6 +239,10 @@ def test_the_page_about_the_branch_may_be_changed(repo: Repo, hub: Path, tmp_pat
     assert held(hub, "README.md") == "ours"
 
 
+def test_the_place_names_the_branch_and_where_it_is(repo: Repo) -> None:
+    assert STORE.place(context(repo)).startswith(f"branch '{DATA}' of ")
+
+
 @pytest.mark.parametrize("commit", [None, "HEAD", "abc", "../../x", "A" * 40])
 def test_a_run_without_a_commit_is_not_stored(repo: Repo, hub: Path, commit: str | None) -> None:
     with pytest.raises(UsageError, match="the run has no commit"):
