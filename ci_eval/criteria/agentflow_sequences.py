@@ -163,7 +163,7 @@ class NodeOrderMatch(Sequenced):
     The nodes of all invocations are one sequence.  The start and end of a graph are compared only
     if they are expected: `__start__`, and `END`, which is the same as `__end__`.  A case that
     expects no nodes is skipped.  Observed semantics: a share of the expected nodes as for the
-    tool trajectory, with all names unchanged, and without the end, which AgentFlow never notes.
+    tool trajectory, with all names unchanged.
     """
 
     aliases = ("node_order", "node_order_score")
@@ -192,8 +192,7 @@ class NodeOrderMatch(Sequenced):
         if self.semantics == "observed":
             if not expected:
                 return 1.0
-            noted = [(name,) for name in actual if name != _END]
-            return _observed_share(expected, noted, self.match_type)
+            return _observed_share(expected, [(name,) for name in actual], self.match_type)
         wanted = [_END if name in _ENDS else name for name in expected]
         done = list(_without_ends(actual, but={_START, _END} & set(wanted)))
         if self.partial:

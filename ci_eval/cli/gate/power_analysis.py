@@ -4,12 +4,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Literal
 
 from ci_eval.cli.gate.power_costs import Cost, Taken
 from ci_eval.cli.gate.power_detectable_drop import MOST, Noise, Setting, fewest, noise_of
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import hard_break
+from ci_eval.gate.between_runs import between_runs
 from ci_eval.gate.exemptions import excused
 from ci_eval.gate.mean_drop import Drifts
 from ci_eval.gate.pairing import Group, groups_of, pool
@@ -211,7 +213,8 @@ class _Family:
             return None
         # The drop is a share of each interval, and the cases are those of all criteria.
         one = self._setting(groups[0], noise, self._asked.repeats)
-        setting = replace(one, cases=len(cells), least=self._asked.gate.max_drop)
+        day = fmean(self._drifts.days[number].spread for number in self._drifts.together)
+        setting = replace(one, cases=len(cells), least=self._asked.gate.max_drop, day=day)
         return setting.detectable(self._asked.power, 1.0)
 
     def _of(self, group: Group) -> Sensitivity:
@@ -246,6 +249,7 @@ class _Family:
         # Tolerated growth multiplies the old values.
         growth = 1 + (group.facts.max_growth or 0.0)
         old = repeats if all_alike else max(round(sum(units) / max(len(units), 1)), 1)
+        days = between_runs(group)
         return Setting(
             cases=len(group.pairs),
             runs=max(round(runs), 1),
@@ -253,6 +257,8 @@ class _Family:
             before=noise.of_run(old) * growth**2,
             rate=self._drifts.rate / self.size,
             least=0.0 if group.facts.max_growth else group.least,
+            day=days.spread * group.scale,
+            freedom=days.freedom,
             doubts=tuple(
                 self._drifts.doubt(look, self.size) for look in range(self._asked.gate.looks - 1)
             ),
@@ -273,7 +279,9 @@ class _Family:
         cases = fewest(lambda count: now.with_cases(count).power(drop) >= asked.power, MOST)
         repeats = fewest(enough, MOST_REPEATS)
         reason = "" if repeats else "variance between runs is too large for repeats to average out"
-        if not repeats and not noise.between:
+        if not repeats and not cases:
+            reason = "days may differ by as much; the merge base in the same job shows it"
+        elif not repeats and not noise.between:
             reason = "too few cases, whatever the number of repeats"
         return Wanted(repeats=repeats, cases=cases, reason=reason)
 

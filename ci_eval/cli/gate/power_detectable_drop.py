@@ -7,7 +7,8 @@ differences has the variance
 
 where v is the variance of a run's mean over its repeats, and v' that of an earlier run: Miller,
 "Adding Error Bars to Evals", arXiv 2411.00640, section 5, without the variance of the effect
-itself, since the drop is assumed to be the same in all cases.  The permutation test exchanges all
+itself, since the drop is assumed to be the same in all cases.  What days add does not depend on the
+number of cases (`gate.between_runs`).  The permutation test exchanges all
 runs of a case, whose spread the drop increases: it adds to the first v drop² / m, or with k rounds
 of repeats drop² / (k + m - 1).
 """
@@ -20,6 +21,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from ci_eval.run_files.score_table import Cell
+from ci_eval.stats.intervals import t_quantile
 from ci_eval.stats.sequential import levels, spending
 
 if TYPE_CHECKING:
@@ -108,6 +110,10 @@ class Setting:
     """The error rate of this hypothesis: how often noise may count as a drop."""
     least: float
     """Smallest drop that counts as a regression."""
+    day: float = 0.0
+    """The standard deviation that days add to the difference of a run and its baseline."""
+    freedom: int = 1
+    """The degrees of freedom of that estimate."""
     doubts: tuple[float, ...] = ()
     """The p-value up to which there is another look, for each look but the last."""
 
@@ -117,7 +123,7 @@ class Setting:
         return len(self.doubts) + 1
 
     def error(self, look: int, drop: float = 0.0) -> float:
-        """Return the standard error at a look; with a `drop`, the test's estimate of it."""
+        """Return the standard error of trials at a look; with a `drop`, the test's estimate."""
         spread = self.now / (look + 1) + self.before / self.runs + drop**2 / (look + self.runs)
         return math.sqrt(spread / self.cases)
 
@@ -142,17 +148,22 @@ class Setting:
         found = past = 0.0
         for look, level in enumerate(self.levels()):
             # Estimates at several looks are a Brownian motion whose time is their precision.
-            precision = self.error(look) ** -2
+            precision = 1 / (self.error(look) ** 2 + self.day**2)
             noise += normal[look] * math.sqrt(precision - past)
             past = precision
             seen = drop + noise / precision
-            taken_for = self.error(look, drop)
-            bound = max(-_NORMAL.inv_cdf(level) * taken_for, self.least)
+            bound = max(self._bound(level, look, drop), self.least)
             found += float((alive & (seen >= bound)).mean())
             if look < len(self.doubts):
-                doubt = max(-_NORMAL.inv_cdf(self.doubts[look]) * taken_for, self.least)
+                doubt = max(self._bound(self.doubts[look], look, drop), self.least)
                 alive &= (seen < bound) & (seen >= doubt)
         return found
+
+    def _bound(self, level: float, look: int, drop: float) -> float:
+        """Return the estimate whose p-value is `level`: of trials and of days, in quadrature."""
+        trials = -_NORMAL.inv_cdf(level) * self.error(look, drop)
+        days = t_quantile(1 - level, self.freedom) * self.day if self.day else 0.0
+        return math.hypot(trials, days)
 
     def detectable(self, power: float, most: float) -> float | None:
         """Return the drop that is detected with `power`; `None` if none up to `most` is."""

@@ -9,6 +9,7 @@ from support.run_language import meta
 
 from ci_eval.cli.gate.power_detectable_drop import Noise, Setting, fewest, noise_of
 from ci_eval.config.config_schema import GateOptions
+from ci_eval.gate.between_runs import PRIOR_RUNS, PRIOR_SHARE
 from ci_eval.gate.compare import compare
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
@@ -103,6 +104,8 @@ def test_the_smallest_number_that_is_good_is_found():
 # --- Beside the test itself -------------------------------------------------------------------
 
 CASES, RUNS, REPEATS, SIMULATED = 40, 5, 3, 200
+DAY = PRIOR_SHARE * 0.43
+"""What a day adds: trials that pass 60 to 80 % vary by 0.40 to 0.49."""
 ONCE = GateOptions(on_inconclusive="warn")
 
 
@@ -124,10 +127,11 @@ def share_found(draw, drop, gate=ONCE):
     rng = np.random.default_rng(7)
     found = 0
     for _ in range(SIMULATED):
-        past = [Past(meta(f"p{run}"), scored(draw(rng, 0.0))) for run in range(RUNS)]
+        days = rng.normal(0.0, DAY, RUNS + 1)
+        past = [Past(meta(f"p{run}"), scored(draw(rng, days[run]))) for run in range(RUNS)]
         rounds, outcome = [], "inconclusive"
         while outcome == "inconclusive" and len(rounds) < gate.looks:
-            rounds.append(draw(rng, drop))
+            rounds.append(draw(rng, drop + days[RUNS]))
             outcome = compare(meta(), scored(*rounds), past, gate).deltas[0].outcome
         found += outcome == "regressed"
     return found / SIMULATED
@@ -152,7 +156,8 @@ def setting_of(draw, **more):
         for case, one in column.items():
             cells[case] = cells[case].pooled(one)
     once = noise_of(cells.values()).of_run(REPEATS)
-    return Setting(CASES, RUNS, once, once, rate=0.9 * 0.02, least=0.02, **more)
+    days = {"day": DAY * math.sqrt(1 + 1 / RUNS), "freedom": PRIOR_RUNS + RUNS - 1}
+    return Setting(CASES, RUNS, once, once, rate=0.9 * 0.02, least=0.02, **days, **more)
 
 
 @pytest.mark.slow
@@ -161,8 +166,9 @@ def test_the_predicted_drop_is_found_as_often_as_it_is_said(draw):
     setting = setting_of(draw)
     drop = setting.detectable(0.8, 1.0)
 
-    assert share_found(draw, drop) == pytest.approx(0.8, abs=0.08)
-    assert share_found(draw, drop / 2) == pytest.approx(setting.power(drop / 2), abs=0.08)
+    # Each baseline estimates its own days, which the formula takes for known.
+    assert share_found(draw, drop) == pytest.approx(0.8, abs=0.12)
+    assert share_found(draw, drop / 2) == pytest.approx(setting.power(drop / 2), abs=0.12)
 
 
 @pytest.mark.slow
@@ -173,4 +179,4 @@ def test_with_reruns_it_is_found_as_often_as_it_is_said():
     drop = setting.detectable(0.8, 1.0)
 
     assert drop < setting_of(passes).detectable(0.8, 1.0)
-    assert share_found(passes, drop, gate) == pytest.approx(0.8, abs=0.08)
+    assert share_found(passes, drop, gate) == pytest.approx(0.8, abs=0.12)

@@ -49,6 +49,7 @@ def test_any_name_path_and_note_leaves_the_rest_of_the_configuration_alone(name,
         "agents": {key: {"recorded": path}},
         "evalsets": {key: path},
         "criteria": {key: {"threshold": 1.0}},
+        "run": {"repeats": 1},
         "baseline": {"store": "file", "path": ".ci-eval/baseline.json"},
         "gate": {"mode": "regression"},
     }
