@@ -12,7 +12,6 @@ from statistics import fmean, variance
 from typing import NamedTuple
 
 from ci_eval.gate.pairing import Group
-from ci_eval.run_files.score_table import Cell, mean
 from ci_eval.stats.intervals import t_quantile
 
 PRIOR_SHARE = 0.07
@@ -48,13 +47,13 @@ def between_runs(group: Group) -> BetweenRuns:
     the prior, weighted by degrees of freedom (a scaled inverse chi-squared prior; Gelman and
     others, "Bayesian Data Analysis", 2013, section 3.2).
     """
-    runs = _runs(group)
+    runs = group.stored_means
     if group.steady or not runs:
         return BetweenRuns(0.0, len(runs), PRIOR_RUNS)
     known = len(runs) - 1
     found = PRIOR_RUNS * _prior(group, runs)
     if known:
-        found += known * (variance(map(fmean, runs)) - _sampling(runs))
+        found += known * (variance(map(fmean, runs)) - group.sampling)
     freedom = PRIOR_RUNS + known
     return BetweenRuns(math.sqrt(max(found, 0.0) / freedom), len(runs), freedom)
 
@@ -76,11 +75,11 @@ def newest_level(group: Group) -> Group:
     runs differ most from the earlier ones is a change if the difference is too large for trials
     and days.
     """
-    runs = _runs(group)
+    runs = group.stored_means
     if len(runs) < 2 or group.steady:
         return group
     means = [*map(fmean, runs)]
-    noise = math.sqrt(_prior(group, runs) + _sampling(runs))
+    noise = math.sqrt(_prior(group, runs) + group.sampling)
     if not noise:
         return group
 
@@ -97,24 +96,6 @@ def newest_level(group: Group) -> Group:
         for case, cell in group.before.items()
     }
     return replace(group, before=before, kept={})
-
-
-def _runs(group: Group) -> Sequence[Sequence[float]]:
-    """Return, for each stored run, the mean of each case that all runs measured."""
-    cells = [pair.before for pair in group.all_pairs.values()]
-    longest = max((len(cell.units) for cell in cells), default=0)
-    complete = [cell for cell in cells if len(cell.units) == longest and all(cell.units)]
-    return [*zip(*map(_means, complete, [group.scale or 1.0] * len(complete)), strict=True)]
-
-
-def _means(cell: Cell, scale: float) -> list[float]:
-    return [mean(unit) / scale for unit in cell.units]
-
-
-def _sampling(runs: Sequence[Sequence[float]]) -> float:
-    """Return the variance of a run's mean that its cases' own variances explain."""
-    cases = [*zip(*runs, strict=True)]
-    return math.fsum(map(variance, cases)) / len(cases) ** 2
 
 
 def _prior(group: Group, runs: Sequence[Sequence[float]]) -> float:

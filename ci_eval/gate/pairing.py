@@ -222,6 +222,28 @@ class Group:
             each.varied for each in chain(cells, self.beside.values())
         )
 
+    @cached_property
+    def stored_means(self) -> Sequence[Sequence[float]]:
+        """For each stored run, the mean of each case in all runs, as a share of the scale."""
+        cells = [pair.before for pair in self.all_pairs.values()]
+        longest = max((len(cell.units) for cell in cells), default=0)
+        scale = self.scale or 1.0
+        means = [
+            [mean(unit) / scale for unit in cell.units]
+            for cell in cells
+            if len(cell.units) == longest and all(cell.units)
+        ]
+        return [*zip(*means, strict=True)]
+
+    @cached_property
+    def sampling(self) -> float:
+        """The variance of a stored run's mean that the variances of its cases explain.
+
+        There are several stored runs.
+        """
+        cases = [*zip(*self.stored_means, strict=True)]
+        return math.fsum(map(_variance, cases)) / len(cases) ** 2
+
     @property
     def exchanges(self) -> int:
         """The number of ways to exchange its runs, or a number that is large enough.
@@ -294,3 +316,9 @@ def groups_of(
         for key in now.group_keys()
         for name in [(key.agent, key.evalset, key.criterion)]
     ]
+
+
+def _variance(values: Sequence[float]) -> float:
+    """Return the sample variance; much faster than the exact one of `statistics`."""
+    middle = sum(values) / len(values)
+    return sum((value - middle) ** 2 for value in values) / (len(values) - 1)
