@@ -18,15 +18,15 @@ def what_would_decide(comparison: Comparison, gate: GateOptions) -> str:
     if "inconclusive" not in outcomes:
         return ""
     if gate.on_inconclusive != "rerun":
-        return "to decide it, set `gate: {on_inconclusive: rerun}`"
+        return "to decide it, set gate.on_inconclusive: rerun"
     if gate.confirm == "off":
-        return "to decide it, set `gate: {confirm: both}`"
-    more = "set `run: {repeats: 3}` and store more runs"
+        return "to decide it, set gate.confirm: both"
+    more = "set run.repeats: 3 and store more runs"
     if comparison.unconfirmed:
         return f"to decide it, let the merge base run, or {more}"
     if gate.confirm == "candidate":
-        return f"to decide it, set `gate: {{confirm: both}}`, or {more}"
-    budget = f"raise `gate.rerun_budget` (now {gate.rerun_budget:g})"
+        return f"to decide it, set gate.confirm: both, or {more}"
+    budget = f"raise gate.rerun_budget (now {gate.rerun_budget:g})"
     return f"to decide it, {budget if comparison.base_trials else more}"
 
 

@@ -33,7 +33,7 @@ def test_what_fell_and_could_not_be_blocked_is_not_decided():
     verdict, _ = judged(*DROPPED, once(on_inconclusive="warn"))
 
     assert verdict.outcome == "passed"
-    assert verdict.undecided == "to decide it, set `gate: {on_inconclusive: rerun}`"
+    assert verdict.undecided == "to decide it, set gate.on_inconclusive: rerun"
 
 
 def test_what_did_not_fall_is_decided():
@@ -60,11 +60,11 @@ def test_a_group_that_broke_as_a_whole_has_no_verdict():
 @pytest.mark.parametrize(
     ("gate", "state", "said"),
     [
-        ({"confirm": "off"}, {}, "set `gate: {confirm: both}`"),
-        ({"confirm": "candidate"}, {}, "set `gate: {confirm: both}`, or set `run: {repeats: 3}`"),
+        ({"confirm": "off"}, {}, "set gate.confirm: both"),
+        ({"confirm": "candidate"}, {}, "set gate.confirm: both, or set run.repeats: 3"),
         ({}, {"unconfirmed": "the clone is shallow"}, "let the merge base run, or set"),
-        ({"rerun_budget": 2}, {"base_trials": 5}, "raise `gate.rerun_budget` (now 2)"),
-        ({}, {}, "set `run: {repeats: 3}` and store more runs"),
+        ({"rerun_budget": 2}, {"base_trials": 5}, "raise gate.rerun_budget (now 2)"),
+        ({}, {}, "set run.repeats: 3 and store more runs"),
     ],
 )
 def test_the_line_says_what_is_left_to_do(gate, state, said):
