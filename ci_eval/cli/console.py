@@ -164,7 +164,8 @@ def out_report(report: Report, folder: str, *, most: int = MAX_SHOWN) -> None:
         report=report,
         comparison=comparison,
         deltas={delta.group: delta for delta in comparison.deltas},
-        broken=_broken(comparison),
+        # The cases are above, unless none is wanted.
+        broken=() if most else _broken(comparison),
         most_broken=MAX_BROKEN,
         several=len(places) > 1,
         wording=report_phrases,

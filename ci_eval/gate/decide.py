@@ -254,7 +254,7 @@ class _Gate:
             doubt = "" if is_sure else "; this may be noise"
             message = (
                 f"the {found.criteria} blocking criteria combined are worse by "
-                f"{-found.effect:.1%}{doubt}"
+                f"{-found.effect:.3f} of their ranges{doubt}"
             )
             kind: ReasonKind = "regressed" if is_sure else "inconclusive"
             yield reason(kind, self._severity(found.outcome, "block"), message)

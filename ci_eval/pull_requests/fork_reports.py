@@ -229,8 +229,8 @@ class _Relay:
             self._report_ambiguity()
             return
         note = _note(report, pull, self.run, self._link)
-        # The commit that is shown comes from GitHub, not from the report.
-        meta = report.meta.model_copy(update={"commit": pull.head_sha})
+        # The commit and the link that are shown come from GitHub, not from the report.
+        meta = report.meta.model_copy(update={"commit": pull.head_sha, "url": self._link})
         report = report.model_copy(update={"meta": meta})
         await self._check(report, pull)
         name = report.meta.suite

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 
+from ci_eval.forge.ci_job import run_link
 from ci_eval.forge.github import connected
 from ci_eval.pull_requests import gitlab_issues, sticky_comment
 from ci_eval.pull_requests.comment_options import Options
@@ -19,7 +20,6 @@ from ci_eval.pull_requests.run_posting import (
     PATIENCE_S,
     Place,
     ci_number,
-    run_link,
     section,
     warn,
 )

@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ci_eval.forge.ci_job import run_link
 from ci_eval.forge.github import GitHub, connected
 from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import from_fork
@@ -157,15 +158,6 @@ async def _check_run(github: GitHub, report: Report, commit: str, context: RunCo
             context.say(f"no check run: {exc}; {_READS}")
         else:
             warn(f"no check run: {exc}", exc.hint, context)
-
-
-def run_link(env: Mapping[str, str]) -> str:
-    """Return the address of the workflow run or pipeline; empty if unknown."""
-    server, repository = env.get("GITHUB_SERVER_URL", ""), env.get("GITHUB_REPOSITORY", "")
-    run = env.get("GITHUB_RUN_ID", "")
-    if server and run:
-        return f"{server}/{repository}/actions/runs/{run}"
-    return env.get("CI_PIPELINE_URL", "")
 
 
 def warn(message: str, hint: str, context: RunContext) -> None:

@@ -99,6 +99,8 @@ class TrialResult(Stored):
     """Fingerprint of the case: equal only for the same messages and expectations."""
     output: str = ""
     """The agent's stdout and stderr; kept if the trial did not pass."""
+    messages: tuple[str, ...] = ()
+    """The user's messages, long ones shortened; kept if the trial did not pass."""
     cut_off: tuple[str, ...] = ()
     """The finish reason of each incomplete response, such as `MAX_TOKENS`."""
     simulation: JudgeUsage | None = None
@@ -165,6 +167,8 @@ class RunMeta(Stored):
     """The branch that was checked out; `None` for a pull request."""
     job: str = ""
     """The CI job's name; distinguishes jobs that run the same suite on the same commit."""
+    url: str = ""
+    """The page of the workflow run or pipeline; empty outside of CI."""
     gate: Mapping[str, Json] = {}
     """The configuration of the gate."""
     store: Mapping[str, Json] = {}

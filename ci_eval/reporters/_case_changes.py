@@ -6,8 +6,8 @@ from ci_eval.records.findings import CaseChange, Delta, Report
 from ci_eval.records.results import RunMeta, Tier
 from ci_eval.records.trials import TrialKey
 
-Kind = Literal["regressed", "suspected", "noise"]
-KINDS: tuple[Kind, ...] = ("regressed", "suspected", "noise")
+Kind = Literal["broke", "lower", "suspected", "noise"]
+KINDS: tuple[Kind, ...] = ("broke", "lower", "suspected", "noise")
 
 
 class Place(NamedTuple):
@@ -42,7 +42,7 @@ class Worsening(NamedTuple):
 
     change: CaseChange
     kind: Kind
-    """Part of a regression, a possible regression, or probably noise."""
+    """Proven by itself, part of a proven drop, perhaps broken, or probably noise."""
     tier: Tier
     """Effect of a regression of its criterion."""
 
@@ -55,14 +55,18 @@ def worsened(report: Report) -> dict[Place, tuple[Worsening, ...]]:
     comparison = report.comparison
     if not comparison:
         return {}
-    drifted = {delta.group for delta in comparison.deltas if _drifted(delta)}
+    drifted = {delta.group for delta in comparison.deltas if has_dropped(delta)}
     tiers = {delta.group: delta.tier for delta in comparison.deltas}
     found = []
     for change in comparison.changes:
         if change.change in ("newly_failing", "dropped") and not change.excused:
-            kind: Kind = "suspected" if change.suspected else "noise"
-            if change.certain or change.group in drifted:
-                kind = "regressed"
+            kind: Kind = "noise"
+            if change.certain:
+                kind = "broke"
+            elif change.group in drifted:
+                kind = "lower"
+            elif change.suspected:
+                kind = "suspected"
             found.append(Worsening(change, kind, tiers.get(change.group, "block")))
     found.sort(key=_rank)
     by_place: dict[Place, tuple[Worsening, ...]] = {}
@@ -72,15 +76,15 @@ def worsened(report: Report) -> dict[Place, tuple[Worsening, ...]]:
     return by_place
 
 
-def _drifted(delta: Delta) -> bool:
+def has_dropped(delta: Delta) -> bool:
     """Return True if a criterion regressed over all its cases, not only in single ones."""
     by_test = delta.p_value is None or delta.level is None or delta.p_value <= delta.level
     return delta.outcome == "regressed" and by_test
 
 
-def _rank(worsening: Worsening) -> tuple[int, bool, bool, float]:
+def _rank(worsening: Worsening) -> tuple[int, bool, float]:
     change = worsening.change
     size = 0.0
     if change.value is not None and change.baseline is not None:
         size = abs(change.value - change.baseline)
-    return KINDS.index(worsening.kind), not change.certain, not change.suspected, -size
+    return KINDS.index(worsening.kind), not change.suspected, -size

@@ -35,10 +35,10 @@ class TogetherRow:
 
     mark: Mark
     criteria: int
-    effect: str
+    effect: float
     """The mean change, as a share of each criterion's range."""
     word: str
-    tested: str
+    why: str
     """The p-value and its significance level."""
 
 
@@ -77,20 +77,20 @@ def baseline_of(report: Report) -> Baseline:
 def together_row(comparison: Comparison) -> TogetherRow | None:
     """Return the row of all blocking criteria combined, if they regressed or are inconclusive.
 
-    If one of them certainly regressed, an inconclusive result of all adds nothing.
+    If one of them got worse by itself, the result of all adds nothing.
     """
-    found = comparison.together
-    if found is None or found.outcome not in ("regressed", "inconclusive"):
+    found, worse = comparison.together, ("regressed", "inconclusive")
+    if found is None or found.outcome not in worse:
         return None
-    alone = any(each.outcome == "regressed" and each.tier == "block" for each in comparison.deltas)
-    if found.outcome == "inconclusive" and alone:
+    known = worse if found.outcome == "inconclusive" else worse[:1]
+    if any(each.outcome in known and each.tier == "block" for each in comparison.deltas):
         return None
     return TogetherRow(
         mark="blocks" if found.outcome == "regressed" else "warns",
         criteria=found.criteria,
-        effect=f"{found.effect:+.1%}".replace("-", "\N{MINUS SIGN}"),
+        effect=found.effect,
         word=found.outcome,
-        tested=report_phrases.tested(found),
+        why=report_phrases.tested(found),
     )
 
 

@@ -1,10 +1,12 @@
 """Table of criteria: one row for each criterion on each evalset with each agent."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ci_eval.records.findings import Delta, GroupKey, GroupSummary, Report
+from ci_eval.reporters._case_changes import Kind, has_dropped, worsened
 from ci_eval.run_files import report_phrases
 
 Mark = Literal["blocks", "warns", "good", "none"]
@@ -21,16 +23,55 @@ class Row:
     delta: Delta | None
     mark: Mark
     word: str
-    """Its verdict in words."""
+    """What its mean did: `dropped`, `within noise`, `unchanged` …; empty if not compared."""
+    broke: int = 0
+    """The number of cases that broke."""
+    lower: int = 0
+    """The number of other cases that are part of its drop."""
+    suspected: int = 0
+    """The number of cases that perhaps broke."""
     max_growth: float | None = None
     """The relative increase that is tolerated, if tested."""
 
     @property
-    def tested(self) -> str:
-        """The p-value and its significance level, if relevant for readers."""
-        if self.delta and self.delta.outcome in ("regressed", "inconclusive"):
-            return report_phrases.tested(self.delta)
-        return ""
+    def blocks_by_drop(self) -> bool:
+        """True if it blocks because it got worse over all its cases, not because cases broke."""
+        delta = self.delta
+        if delta is None or delta.outcome != "regressed" or delta.tier != "block":
+            return False
+        return not self.broke or (self.lower > 0 and delta.p_value is not None)
+
+    @property
+    def why(self) -> str:
+        """Why its change counts or is in doubt: the reason, the p-value and its level."""
+        if not self.delta or self.delta.outcome not in ("regressed", "inconclusive"):
+            return ""
+        return "; ".join(filter(None, (self.delta.reason, report_phrases.tested(self.delta))))
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of the change, if it says something."""
+        return report_phrases.interval(self.delta, self.summary.interval) if self.delta else None
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """How many cases broke, are suspected, were not measured or could be compared."""
+        judged = self.summary.passed + self.summary.failed
+        compared = self.delta.cases if self.delta and self.delta.cases < judged else 0
+        counts = {
+            "broke": self.broke,
+            "suspected": self.suspected,
+            "not measured": self.summary.errors,
+            "compared": compared,
+        }
+        return tuple(f"{count:,} {word}" for word, count in counts.items() if count)
+
+    @property
+    def tier(self) -> str:
+        """What a regression does, if it does not block."""
+        is_tested = self.delta is not None and self.delta.p_value is not None
+        decides = is_tested or not self.summary.informational
+        return report_phrases.tier(self.summary.tier) if decides else ""
 
     @property
     def decides(self) -> bool:
@@ -44,7 +85,10 @@ def rows_of(report: Report) -> list[Row]:
     comparison = report.comparison
     deltas = {delta.group: delta for delta in (comparison.deltas if comparison else ())}
     named = {each.group for each in report.verdict.reasons if each.severity == "blocks"}
-    rows = [_row(report, each, deltas.get(each.group), named) for each in report.groups]
+    kinds = Counter(
+        (each.change.group, each.kind) for found in worsened(report).values() for each in found
+    )
+    rows = [_row(report, each, deltas.get(each.group), named, kinds) for each in report.groups]
     return sorted(rows, key=lambda row: _MARKS.index(row.mark))
 
 
@@ -62,7 +106,11 @@ def judged_by_threshold(report: Report) -> bool:
 
 
 def _row(
-    report: Report, summary: GroupSummary, delta: Delta | None, named: set[GroupKey | None]
+    report: Report,
+    summary: GroupSummary,
+    delta: Delta | None,
+    named: set[GroupKey | None],
+    kinds: Mapping[tuple[GroupKey, Kind], int],
 ) -> Row:
     regressed = delta is not None and delta.outcome == "regressed"
     failed = summary.failed > 0 and judged_by_threshold(report) and not summary.informational
@@ -80,21 +128,28 @@ def _row(
         mark = "good"
     facts = report.meta.criteria.get(summary.group.criterion)
     growth = facts.max_growth if facts else None
-    return Row(summary, delta, mark, _word(report, summary, delta), growth)
+    return Row(
+        summary,
+        delta,
+        mark,
+        _word(report, summary, delta),
+        broke=kinds.get((summary.group, "broke"), 0),
+        lower=kinds.get((summary.group, "lower"), 0),
+        suspected=kinds.get((summary.group, "suspected"), 0),
+        max_growth=growth,
+    )
 
 
 def _word(report: Report, summary: GroupSummary, delta: Delta | None) -> str:
     if not summary.passed + summary.failed:
-        return "not measured" if summary.errors else "not applicable"
-    words = []
-    if delta and summary.errors and delta.outcome in ("improved", "unchanged"):
-        words.append("incomplete")  # the missing values could change the outcome
-    elif delta:
-        words.append(delta.outcome.replace("_", " "))
-    elif report.comparison:
-        words.append("new")
-    if judged_by_threshold(report) and not summary.informational:
-        words.append("failed" if summary.failed else "incomplete" if summary.errors else "passed")
-    if not summary.informational or (delta and delta.p_value is not None):
-        words.append(report_phrases.tier(summary.tier))
-    return ", ".join(word for word in dict.fromkeys(words) if word)
+        return ""
+    if delta is None:
+        return "new" if report.comparison else ""
+    if summary.errors and delta.outcome in ("improved", "unchanged"):
+        return "incomplete"  # the missing values could change the outcome
+    if delta.outcome != "regressed":
+        return delta.outcome.replace("_", " ")
+    if has_dropped(delta):
+        return "dropped" if summary.better == "higher" else "rose"
+    # Single cases regressed.
+    return "within noise" if delta.effect and not delta.steady else ""

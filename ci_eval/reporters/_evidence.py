@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -24,6 +25,7 @@ _MAX_STRING = 2_000
 _MAX_ITEMS = 50
 """Of a list or an object."""
 _MAX_DEPTH = 8
+_CALLS = "Tool calls"
 _CONTEXT = 2
 """Equal lines to show before and after a difference."""
 
@@ -53,11 +55,34 @@ def exhibits_of(score: Score, *, max_lines: int, max_invocations: int = 3) -> It
                 yield replace(exhibit, title=exhibit.title + where, lines=lines)
 
 
+def differing(score: Score) -> tuple[str, ...]:
+    """Return what the evidence of a score compares: tool calls, the response, or neither."""
+    keys = {*(score.evidence or ())}.union(*(each.evidence or () for each in score.invocations))
+    compared = (("actual_tool_calls", "tool calls"), ("actual", "response"))
+    return tuple(word for key, word in compared if key in keys)
+
+
+def different_calls(exhibit: Exhibit) -> list[str]:
+    """Return the tools that were called too often or too seldom, each after its sign.
+
+    If only arguments differ, the whole actual calls.
+    """
+    if not exhibit.title.startswith(_CALLS):
+        return []
+    # The lines of a long call's arguments are indented.
+    starts = [line for line in exhibit.lines if line[:2] in ("- ", "+ ") and line[2:3] not in " )"]
+    changed = [line.partition("(")[0] for line in starts]
+    names = Counter(line[2:] for line in changed if line.startswith("+ "))
+    if names == Counter(line[2:] for line in changed if line.startswith("- ")):
+        return [line for line in exhibit.lines if line.startswith("+ ")]
+    return changed
+
+
 def _exhibits(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
     rest = dict(evidence)
     calls = rest.pop("expected_tool_calls", None), rest.pop("actual_tool_calls", None)
     texts = rest.pop("expected", None), rest.pop("actual", None)
-    yield Exhibit("Tool calls", "diff", _compared(*map(call_lines, calls)))
+    yield Exhibit(_CALLS, "diff", _compared(*map(call_lines, calls)))
     yield Exhibit("Response", "diff", _compared(*_text_lines(*map(shown_value, texts))))
     for title, lines in _judge_evidence.extracted(rest):
         shown = [part for line in lines for part in _indented(line)]

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
-from typing import Generic, Literal, TypeVar
+from itertools import chain, islice
+from typing import Generic, Literal, Self, TypeVar
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta, Score, TrialResult
 from ci_eval.reporters._case_changes import KINDS, Kind, Place, Worsening, worsened
 from ci_eval.reporters._criteria_rows import judged_by_threshold
-from ci_eval.reporters._evidence import Exhibit, exhibits_of
+from ci_eval.reporters._evidence import Exhibit, different_calls, differing, exhibits_of
 from ci_eval.run_files import report_phrases
 
 T = TypeVar("T")
@@ -39,6 +39,12 @@ class Some(Generic[T]):
     shown: tuple[T, ...]
     total: int
 
+    @classmethod
+    def of(cls, entries: Iterable[T], limit: int) -> Self:
+        """Return the first `limit` entries."""
+        found = tuple(entries)
+        return cls(found[:limit], len(found))
+
     @property
     def more(self) -> int:
         """The number of entries not shown."""
@@ -53,7 +59,7 @@ class Line:
     """One criterion on one case."""
 
     criterion: str
-    what: Literal["regressed", "suspected", "noise", "failed"]
+    what: Literal["broke", "lower", "suspected", "noise", "failed"]
     value: float | None
     baseline: float | None = None
     threshold: float | None = None
@@ -62,6 +68,8 @@ class Line:
     """The number of failing trials, now and in the baseline."""
     tier: str = ""
     """The effect of a criterion that does not block."""
+    about: tuple[str, ...] = ()
+    """What differs, such as `response`; the name of the criterion if its evidence does not tell."""
     reason: str = ""
     exhibits: tuple[Exhibit, ...] = ()
 
@@ -74,17 +82,62 @@ class Finding:
     name: str
     """The case, with evalset and agent if there are several."""
     lines: tuple[Line, ...]
+    asked: str = ""
+    """The user's message of the first failed invocation; empty without evidence."""
     source: str = ""
     """The file of the case, with its line if known."""
     excuse: str = ""
     """Why the gate ignores it: `accepted` or `quarantined`."""
     cut_off: str = ""
     """The number of incomplete responses, and the reasons."""
+    alike: tuple[str, ...] = ()
+    """The other cases with the same cause, which are not shown by themselves."""
 
     @property
     def has_evidence(self) -> bool:
         """True if there is more to show than values."""
         return bool(self.cut_off) or any(line.exhibits or line.reason for line in self.lines)
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """What differs, over all its criteria."""
+        return tuple(
+            dict.fromkeys(word for line in self.lines for word in line.about or (line.criterion,))
+        )
+
+    def without_evidence(self) -> Self:
+        """Return the case with its values only."""
+        lines = tuple(replace(line, reason="", exhibits=()) for line in self.lines)
+        return replace(self, lines=lines, cut_off="")
+
+    @property
+    def cause(self) -> tuple[object, ...]:
+        """What the agent did wrong: equal for cases that fail alike; empty if unknown.
+
+        These are the names of the tools that were called too often or too seldom or, if tools have
+        nothing to do with it, the whole actual responses.
+        """
+        exhibits = [each for line in self.lines for each in line.exhibits]
+        did = [*chain.from_iterable(map(different_calls, exhibits))] or [
+            text for each in exhibits for text in each.lines if text.startswith("+ ")
+        ]
+        return (tuple(line.criterion for line in self.lines), *did) if did else ()
+
+
+@dataclass(frozen=True)
+class Cases(Some[Finding]):
+    """Cases, each with those that fail alike."""
+
+    @property
+    def more(self) -> int:
+        """The number of cases neither shown nor named."""
+        return self.total - sum(1 + len(each.alike) for each in self.shown)
+
+    def blocking(self) -> "Cases":
+        """Return the cases with a criterion that blocks."""
+        shown = tuple(each for each in self.shown if any(not line.tier for line in each.lines))
+        left_out = sum(1 + len(each.alike) for each in self.shown if each not in shown)
+        return Cases(shown, self.total - left_out)
 
 
 @dataclass(frozen=True)
@@ -119,16 +172,19 @@ class Findings:
     def _worsened(self) -> Mapping[Place, tuple[Worsening, ...]]:
         return worsened(self.report)
 
-    def worse(self, kind: Kind) -> Some[Finding]:
+    def worse(self, kind: Kind) -> Cases:
         """Return the cases that got worse and whose most serious worsening is of this kind."""
         found = self._of_kind(kind)
-        shown = enumerate(islice(found.items(), self.bounds.rows))
-        return Some(
-            tuple(
-                self._worse(place, changes, with_evidence=number < self.bounds.evidence)
-                for number, (place, changes) in shown
-            ),
-            len(found),
+        shown = islice(found.items(), self.bounds.rows)
+        findings = (self._worse(place, changes) for place, changes in shown)
+        return Cases(tuple(self._grouped(findings, self.bounds.evidence)), len(found))
+
+    @property
+    def newly_failing(self) -> int:
+        """The number of cases that failed less often in the baseline."""
+        return sum(
+            any(each.change.change == "newly_failing" for each in changes)
+            for changes in self._worsened.values()
         )
 
     def noise(self) -> Iterator[str]:
@@ -138,7 +194,7 @@ class Findings:
     def _of_kind(self, kind: Kind) -> Mapping[Place, tuple[Worsening, ...]]:
         return {p: changes for p, changes in self._worsened.items() if changes[0].kind == kind}
 
-    def failing(self, evidence: int) -> Some[Finding]:
+    def failing(self, evidence: int) -> Cases:
         """Return the cases that failed but did not get worse, the first ones with evidence.
 
         The total counts only cases with a result in the report.
@@ -151,11 +207,18 @@ class Findings:
             and any(score.status is Status.FAILED for score in result.scores)
         ]
         failed.sort(key=lambda place: not self._counts(place))
-        shown = enumerate(failed[: self.bounds.rows])
-        return Some(
-            tuple(self._failed(place, with_evidence=number < evidence) for number, place in shown),
-            len(failed),
-        )
+        findings = map(self._failed, failed[: self.bounds.rows])
+        return Cases(tuple(self._grouped(findings, evidence)), len(failed))
+
+    @staticmethod
+    def _grouped(findings: Iterable[Finding], evidence: int) -> Iterator[Finding]:
+        """Yield cases that fail alike as one, and `evidence` of them with evidence."""
+        groups: dict[object, list[Finding]] = {}
+        for each in findings:
+            groups.setdefault(each.cause or each.place, []).append(each)
+        for number, (first, *others) in enumerate(groups.values()):
+            found = replace(first, alike=tuple(each.name for each in others))
+            yield found if number < evidence else found.without_evidence()
 
     def _shown_as_worse(self, place: Place) -> bool:
         changes = self._worsened.get(place, ())
@@ -190,20 +253,17 @@ class Findings:
         result = self._results.get(place)
         return {score.name: score for score in result.scores} if result else {}
 
-    def _worse(self, place: Place, changes: Iterable[Worsening], *, with_evidence: bool) -> Finding:
-        scores = self._scores(place) if with_evidence else {}
+    def _worse(self, place: Place, changes: Iterable[Worsening]) -> Finding:
+        scores = self._scores(place)
         lines = [
             self._explained(_worse_line(each), scores.get(each.change.group.criterion))
             for each in changes
         ]
         return self._finding(place, lines)
 
-    def _failed(self, place: Place, *, with_evidence: bool) -> Finding:
+    def _failed(self, place: Place) -> Finding:
         failed = [each for each in self._scores(place).values() if each.status is Status.FAILED]
-        lines = [
-            self._explained(self._failed_line(each), each if with_evidence else None)
-            for each in failed
-        ]
+        lines = [self._explained(self._failed_line(each), each) for each in failed]
         return self._finding(place, lines, self._excuse(place))
 
     def _failed_line(self, score: Score) -> Line:
@@ -222,7 +282,8 @@ class Findings:
         if score is None:
             return line
         exhibits = tuple(exhibits_of(score, max_lines=self.bounds.lines))
-        return replace(line, reason=score.reason, exhibits=exhibits)
+        about = differing(score) or (line.criterion,)
+        return replace(line, reason=score.reason, exhibits=exhibits, about=about)
 
     def _finding(self, place: Place, lines: Iterable[Line], excuse: str = "") -> Finding:
         meta, result = self.report.meta, self._results.get(place)
@@ -230,6 +291,7 @@ class Findings:
             place=place,
             name=place.named(meta),
             lines=tuple(_without_repeats(lines)),
+            asked=_asked(result) if result else "",
             source=_source(meta, place, result),
             excuse=excuse,
             cut_off=report_phrases.cut_off(result.cut_off) if result else "",
@@ -285,6 +347,18 @@ def _without_repeats(lines: Iterable[Line]) -> Iterator[Line]:
         new = tuple(exhibit for exhibit in line.exhibits if exhibit not in seen)
         seen.update(new)
         yield replace(line, exhibits=new)
+
+
+def _asked(result: TrialResult) -> str:
+    """Return the user's message of the first failed invocation, else the first one."""
+    failed = (
+        number
+        for score in result.scores
+        for number, each in enumerate(score.invocations)
+        if each.status is Status.FAILED
+    )
+    number = min(failed, default=0)
+    return result.messages[number] if number < len(result.messages) else ""
 
 
 def _errors(result: TrialResult) -> Iterator[tuple[tuple[str, str], str]]:

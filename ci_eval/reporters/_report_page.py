@@ -7,21 +7,18 @@ entries of long lists: a document shrinks by showing fewer entries, never in mid
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from ci_eval.records.findings import Comparison, GroupSummary, Report, Totals, Vanished, Verdict
 from ci_eval.records.results import JudgeUsage, RunMeta
 from ci_eval.reporters import _comparison_parts
 from ci_eval.reporters._case_changes import Place
 from ci_eval.reporters._criteria_rows import Row, first_rows, judged_by_threshold, rows_of
-from ci_eval.reporters._notable_cases import Bounds, Finding, Findings, Some, Trouble
+from ci_eval.reporters._notable_cases import Bounds, Cases, Findings, Some, Trouble
 from ci_eval.reporters._score_history import History, history_of
 from ci_eval.reporters._verdict_reasons import reasons_of
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.text.templates import code
-
-T = TypeVar("T")
 
 MAX_REASONS = 5
 """The most reasons of one severity at the top of a document."""
@@ -41,8 +38,12 @@ class Page:
     compared: bool
     """Whether the verdict is based on a comparison."""
     baseline: _comparison_parts.Baseline
+    blocking: Cases
+    """The cases that block because they broke."""
+    dropped: Some[Row]
+    """The criteria that block because they got worse over all cases."""
     reasons: Some[str]
-    """Why it blocks or, if nothing blocks, why there is no verdict."""
+    """Why else it blocks or, if nothing blocks, why there is no verdict."""
     warnings: Some[str]
     notes: Some[str]
     """Other remarks on the verdict and the run."""
@@ -68,13 +69,17 @@ class Page:
     """Total usage of judge models."""
     simulation: JudgeUsage | None
     """Total usage of models for simulated users."""
-    regressed: Some[Finding]
-    """The cases that regressed, or are part of a regression."""
-    suspected: Some[Finding]
+    broke: Cases
+    """The cases that certainly got worse."""
+    lower: Cases
+    """The cases that are part of a criterion's drop."""
+    suspected: Cases
     """The cases that always passed before and always fail now."""
     noise: Some[str]
     """The other cases that got worse."""
-    failing: Some[Finding]
+    others_failed: int
+    """The number of failed cases that did not fail anew."""
+    failing: Cases
     """The cases below a threshold that did not get worse, if the report contains them."""
     failing_counts: bool
     """Whether a case below a threshold blocks by itself."""
@@ -103,16 +108,16 @@ def page_of(report: Report, bounds: Bounds) -> Page:
     comparison = report.comparison or Comparison()
     by_threshold = judged_by_threshold(report)
     findings = Findings(report, bounds)
-    rows = rows_of(report)
-
-    def some(entries: Iterable[T]) -> Some[T]:
-        found = tuple(entries)
-        return Some(found[: bounds.rows], len(found))
+    table, rows = rows_of(report), bounds.rows
 
     first = findings.first()
-    leading, others = first_rows(rows)
+    leading, others = first_rows(table)
     deciding, warnings, notes = reasons_of(report)
-    suspected = findings.worse("suspected")
+    broke, suspected = findings.worse("broke"), findings.worse("suspected")
+    blocks = any(
+        each.kind == "regressed" and each.severity == "blocks" and each.group
+        for each in report.verdict.reasons
+    )
     return Page(
         meta=report.meta,
         totals=report.totals,
@@ -121,41 +126,43 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline=_comparison_parts.baseline_of(report),
-        reasons=_leading(deciding),
-        warnings=_leading(warnings),
-        notes=some([*notes, *report.meta.warnings, *_overrides(report.meta)]),
-        loosened=_leading([*comparison.loosened]),
-        model_changes=_leading([*map(report_phrases.model_change, report.model_changes)]),
+        blocking=broke.blocking() if blocks else Cases((), 0),
+        dropped=Some.of((row for row in table if blocks and row.blocks_by_drop), MAX_REASONS),
+        reasons=Some.of(deciding, MAX_REASONS),
+        warnings=Some.of(warnings, MAX_REASONS),
+        notes=Some.of([*notes, *report.meta.warnings, *_overrides(report.meta)], rows),
+        loosened=Some.of(comparison.loosened, MAX_REASONS),
+        model_changes=Some.of(map(report_phrases.model_change, report.model_changes), MAX_REASONS),
         regression=any(delta.outcome == "regressed" for delta in comparison.deltas),
         doubt=_comparison_parts.doubt(comparison, suspected.total),
         together=_comparison_parts.together_row(comparison),
-        criteria=some(leading),
-        calm=some(others),
-        measures=some(row for row in rows if row.summary.informational),
-        judged=some(each for each in report.groups if each.judging),
+        criteria=Some.of(leading, rows),
+        calm=Some.of(others, rows),
+        measures=Some.of((row for row in table if row.summary.informational), rows),
+        judged=Some.of((each for each in report.groups if each.judging), rows),
         judging=report.judging,
         simulation=report.simulation,
-        regressed=findings.worse("regressed"),
+        broke=broke,
+        lower=findings.worse("lower"),
         suspected=suspected,
-        noise=some(findings.noise()),
+        noise=Some.of(findings.noise(), rows),
+        others_failed=max(report.totals.failed - findings.newly_failing, 0),
         failing=findings.failing(bounds.evidence if by_threshold else 0),
         failing_counts=by_threshold,
         troubles=findings.troubles(),
-        flaky=some(_comparison_parts.flaky_cases(report)),
+        flaky=Some.of(_comparison_parts.flaky_cases(report), rows),
         flaky_more=comparison.flaky_total > len(comparison.flaky),
-        excused=some(_comparison_parts.excuse_of(each, report.meta) for each in comparison.excused),
-        history=history_of(report, rows, bounds),
-        fixed=some(_fixed(comparison, report.meta)),
-        added=some(comparison.added),
-        vanished=some(map(_gone, comparison.vanished)),
-        not_comparable=some(comparison.not_comparable),
+        excused=Some.of(
+            (_comparison_parts.excuse_of(each, report.meta) for each in comparison.excused), rows
+        ),
+        history=history_of(report, table, bounds),
+        fixed=Some.of(_fixed(comparison, report.meta), rows),
+        added=Some.of(comparison.added, rows),
+        vanished=Some.of(map(_gone, comparison.vanished), rows),
+        not_comparable=Some.of(comparison.not_comparable, rows),
         try_command=_try_command(report.meta, first) if first else "",
         save_command=_save_command(report.meta),
     )
-
-
-def _leading(messages: list[str]) -> Some[str]:
-    return Some(tuple(messages[:MAX_REASONS]), len(messages))
 
 
 def _overrides(meta: RunMeta) -> list[str]:

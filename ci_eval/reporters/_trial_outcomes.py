@@ -77,7 +77,7 @@ class Outcomes:
         scores = {each.name: each for each in result.scores}
         for worsening in self.worsened.get(Place.of(result.key), ()):
             shown = scores.get(worsening.change.group.criterion)
-            if worsening.kind == "regressed" and shown and _shows(worsening, shown):
+            if worsening.kind in ("broke", "lower") and shown and _shows(worsening, shown):
                 before = score(worsening.change.baseline)
                 message = f"{shown.name} regressed from {before} to {_now(worsening, shown)}"
                 trials = report_phrases.trials(worsening.change)

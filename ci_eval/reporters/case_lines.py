@@ -29,6 +29,8 @@ GUTTER = "  │ "
 """Begins each line of evidence, so that no runner takes one for a command."""
 _MAX_LINE = 5_000
 _STATUSES: dict[Status, Style] = {Status.PASSED: "good", Status.SKIPPED: "faint"}
+_GROUPED = 50
+"""The most failed cases among which those that fail alike are found."""
 _WHOLE = 300
 """Lines of a text, and invocations, of a case that is shown whole."""
 
@@ -48,19 +50,19 @@ def failure_lines(report: Report, *, most: int, lines: int, width: int) -> Itera
 
     Then follow the causes of errors, and the number of cases left out.
     """
-    findings = Findings(report, Bounds(evidence=most, lines=lines, rows=most))
-    groups = [findings.worse("regressed"), findings.worse("suspected")]
+    findings = Findings(report, Bounds(evidence=most, lines=lines, rows=max(most, _GROUPED)))
+    groups = [findings.worse("broke"), findings.worse("lower"), findings.worse("suspected")]
     if judged_by_threshold(report):
         groups.append(findings.failing(most))
     shown = [finding for group in groups for finding in group.shown][:most]
     for finding in shown:
         yield from _finding_lines(finding, width)
-    troubles = findings.troubles()
-    for trouble in troubles.shown:
+    for trouble in findings.troubles().shown[:most]:
         yield from _trouble_lines(trouble)
     failed = max(sum(group.total for group in groups), _failed(report))
-    if shown and failed > len(shown):
-        yield (Span(f"… and {counted(failed - len(shown), 'more case')}; --show N shows more"),)
+    told = sum(1 + len(finding.alike) for finding in shown)
+    if shown and failed > told:
+        yield (Span(f"… and {counted(failed - told, 'more case')}; --show N shows more"),)
         yield ()
 
 
@@ -134,6 +136,11 @@ def _finding_lines(finding: Finding, width: int) -> Iterator[Line]:
     is_sure = any(line.what != "suspected" for line in finding.lines)
     kind = "FAILED" if is_sure else "SUSPECTED"
     yield (Span(f"{kind} ", "bad"), Span(terminal(finding.name), "strong"), *_source(finding))
+    if finding.alike:
+        names = report_phrases.listed(finding.alike)
+        yield (Span(f"  {len(finding.alike)} alike: {terminal(names)}"),)
+    if finding.asked:
+        yield (Span("  User: ", "faint"), Span(terminal(finding.asked)))
     for line in finding.lines:
         yield (Span(f"  {terminal(_value(line))}"),)
         if line.reason:

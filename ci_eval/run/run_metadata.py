@@ -5,6 +5,7 @@ from secrets import token_hex
 
 from ci_eval import __version__
 from ci_eval.config.criterion_facts import facts_of
+from ci_eval.forge.ci_job import run_link
 from ci_eval.forge.lineage import current_branch, from_fork
 from ci_eval.plugins import points
 from ci_eval.records.cases import Json, Record
@@ -27,6 +28,7 @@ def describe(plan: Plan, context: RunContext) -> RunMeta:
         commit=context.clone.head,
         branch=current_branch(context.clone),
         job=context.job,
+        url=run_link(context.env),
         agents=agents,
         evalsets={name: chosen.opened.header for name, chosen in plan.evalsets.items()},
         criteria={

@@ -19,12 +19,15 @@ from ci_eval.run.collect import Collector
 from ci_eval.run.execute import Landed
 from ci_eval.run.participants import Participants
 from ci_eval.run.plan import Plan
+from ci_eval.text.sanitize import one_line
 
 _log = logging.getLogger(__name__)
 MAX_EVIDENCE_CHARS = 4_000
 """The longest text that is kept as evidence; the middle of a longer one is left out."""
 MAX_EVIDENCE_ITEMS = 1_000
 """How much of a list or an object is kept as evidence."""
+_MAX_MESSAGES = 50
+_MAX_MESSAGE_CHARS = 400
 _UNSEEN = "the agent does not report its tool calls, so they cannot be scored"
 
 
@@ -97,7 +100,14 @@ async def score(
         confirms=trial.confirms,
         cut_off=tuple(each.finish_reason for each in trace.invocations if each.finish_reason),
         output=trace.output if status in (Status.FAILED, Status.ERROR) else "",
+        messages=_messages(trial, trace) if status in (Status.FAILED, Status.ERROR) else (),
     )
+
+
+def _messages(trial: Trial, trace: Trace) -> tuple[str, ...]:
+    """Return what the user said or, if the agent answered nothing, was going to say."""
+    turns = trace.invocations or trial.case.conversation or ()
+    return tuple(one_line(each.user, _MAX_MESSAGE_CHARS) for each in turns[:_MAX_MESSAGES])
 
 
 async def _score(

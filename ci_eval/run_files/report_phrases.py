@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ci_eval.records.bounds import Interval
 from ci_eval.records.findings import (
     CaseChange,
     Comparison,
@@ -18,11 +19,10 @@ from ci_eval.text.templates import counted, difference
 
 _LEAST_P = 1e-6
 """Smaller p-values are shown as "less than" this."""
-_NO_CHANCE = 0.001
-"""A case with a greater p-value is certain for another reason: its history never varied."""
 SHALLOW = (
     "the clone is shallow, so a nearer run may exist: set 'fetch-depth: 0' for actions/checkout"
 )
+_LEAST_PAIRS = 8
 MAX_NAMED = 5
 """The most cases or criteria that a sentence names."""
 
@@ -94,23 +94,38 @@ def _looks_below(p_value: str, level: str) -> bool:
     return float(p_value.lstrip("=< ")) <= float(level)
 
 
-def moved(delta: Delta) -> str:
+def interval(delta: Delta, bounds: Interval | None) -> tuple[float, float] | None:
+    """Return the 95 % confidence interval of an effect as readers can use it.
+
+    It is cut to the effects that are possible if a score is within `bounds`, and left out if fewer
+    than 8 pairs were compared, because it then says nothing.
+    """
+    if delta.interval is None or delta.cases < _LEAST_PAIRS:
+        return None
+    low, high = delta.interval
+    if bounds and delta.baseline is not None:
+        low, high = max(low, bounds[0] - delta.baseline), min(high, bounds[1] - delta.baseline)
+    return (low, high) if low < high else None
+
+
+def moved(delta: Delta, bounds: Interval | None) -> str:
     """Return the effect with its interval; empty if there is none."""
     if delta.effect is None or delta.value is None:
         return ""
-    if delta.interval is None:
+    shown = interval(delta, bounds)
+    if shown is None:
         return difference(delta.effect)
-    low, high = map(difference, delta.interval)
+    low, high = map(difference, shown)
     return f"{difference(delta.effect)} (95% CI {low} to {high})"
 
 
 def together(found: Together) -> str:
     """Return the change of all blocking criteria combined."""
-    share = f"{abs(found.effect):.1%}"
+    share = f"{abs(found.effect):.3f} of their ranges"
     phrases = {
-        "regressed": f"worse by {share} of their range",
-        "inconclusive": f"worse by {share} of their range (may be noise)",
-        "improved": f"better by {share} of their range",
+        "regressed": f"worse by {share}",
+        "inconclusive": f"worse by {share} (may be noise)",
+        "improved": f"better by {share}",
     }
     change = phrases.get(found.outcome, "unchanged")
     return f"all {found.criteria} blocking criteria combined: {change}"
@@ -139,8 +154,6 @@ def trials(change: CaseChange) -> str:
     elif change.base:
         failed, count = change.base
         phrase += f", {failed:,} of {count:,} with the merge base in the same job"
-    if change.certain and change.p_value is not None and change.p_value <= _NO_CHANCE:
-        phrase += f", p {_shown(change.p_value, 3)}"
     return phrase
 
 

@@ -45,6 +45,8 @@ _LINKED = re.compile(
     re.IGNORECASE,
 )
 """Starts of what GitHub or GitLab turn into a mention, an issue, an emoji or a link."""
+_ADDRESS = re.compile(r"https?://[\w.:-]+(/[\w.~/#%+-]*)?", re.ASCII)
+_COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _LINKED_IN_CODE = re.compile(r"@(?=\S)|:(?=//)|www(?=\.)", re.IGNORECASE)
 """Starts of links that are recognised even inside an HTML code element."""
 
@@ -89,6 +91,19 @@ def block(lines: str, language: str = "") -> str:
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+def link(address: str, text: str) -> str:
+    """Return a Markdown link to a web page; only `text` if the address is not a plain one.
+
+    `text` must be trusted.
+    """
+    return f"[{text}]({address})" if _ADDRESS.fullmatch(address) else text
+
+
+def commit(identifier: str) -> str:
+    """Return a commit, which GitHub and GitLab link if it is a whole one."""
+    return identifier if _COMMIT.fullmatch(identifier) else code(identifier[:10])
 
 
 def _without_comments(text: str) -> str:
@@ -280,7 +295,7 @@ def _minus(text: str) -> str:
 # --- Templates ------------------------------------------------------------------------------
 
 _FILTERS: tuple[Callable[..., str], ...] = (
-    *(markdown, code, html_code, block),
+    *(markdown, code, html_code, block, link, commit),
     *(score, measure, exact, difference, percent, p_value, duration, dollars, counted),
 )
 

@@ -185,6 +185,21 @@ def make_report(
     )
 
 
+def differing(report: Report) -> Report:
+    """Return `report` with another response in each failing case."""
+    parts = (
+        each.scores[0].invocations[0].model_copy(update={"evidence": {"actual": each.key.case}})
+        for each in report.worst
+    )
+    worst = [
+        each.model_copy(
+            update={"scores": (each.scores[0].model_copy(update={"invocations": (part,)}),)}
+        )
+        for each, part in zip(report.worst, parts, strict=True)
+    ]
+    return report.model_copy(update={"worst": tuple(worst)})
+
+
 def streamed(results: Sequence[TrialResult]) -> Callable[[], Iterator[TrialResult]]:
     """Return the input of a reporter: results that can be read again."""
     return lambda: iter(results)
@@ -264,7 +279,7 @@ def _verdict(cases: list[Case], comparison: Comparison | None, more: tuple[Reaso
         outcome = "failed"
         delta = comparison.deltas[0]
         message = f"quality on smoke with support regressed by {abs(delta.effect or 0):.3f}"
-        reasons.insert(0, Reason(severity="blocks", message=message, group=GROUP))
+        reasons.insert(0, Reason(kind="regressed", severity="blocks", message=message, group=GROUP))
     if failed and not comparison:
         outcome = "failed"
         message = f"{failed} of {len(cases)} cases failed"

@@ -10,7 +10,7 @@ import click
 
 from ci_eval.cli import load
 from ci_eval.cli.options import Decorator, combined
-from ci_eval.forge.job_name import job_name
+from ci_eval.forge.ci_job import job_name
 from ci_eval.plugins.points import Reporter
 from ci_eval.pull_requests import issue_posting, run_posting, unevaluated_comment
 from ci_eval.pull_requests.comment_options import MODES, WHENS, Mode, Options

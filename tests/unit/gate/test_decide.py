@@ -62,7 +62,7 @@ def test_a_doubt_about_all_together_is_told_only_where_none_regressed(now, tells
     before = past(*[SOLID] * 5)
     comparison = compare(run, values, before, gate).model_copy(update={"together": together})
     found = decided(gate, run, values, comparison)
-    assert any("combined are worse by 10.0%" in each.message for each in found.reasons) is tells
+    assert any("combined are worse by 0.100" in each.message for each in found.reasons) is tells
     assert found.outcome == ("passed" if tells else "failed")
 
 

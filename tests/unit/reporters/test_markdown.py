@@ -9,6 +9,7 @@ from support.report_language import (
     GROUP,
     compared,
     compared_in_full,
+    differing,
     make_meta,
     make_report,
     make_results,
@@ -110,13 +111,13 @@ def test_a_warning_about_one_criterion_is_left_to_the_table() -> None:
 def test_several_reasons_are_listed_and_very_many_counted() -> None:
     reasons = [Reason(severity="blocks", message=f"reason {n}") for n in range(7)]
     text = comment(with_verdict(regressed(), reasons=tuple(reasons)))
-    assert "**shop failed** for 7 reasons:\n> - reason 0\n" in text
+    assert "**shop failed** for 7 reasons:\n>\n> - reason 0\n" in text
     assert "> - reason 4\n> - and 2 more, see `report.json`\n" in text
 
 
 def test_what_is_missing_is_said_beside_what_blocks() -> None:
     text = comment(make_report("greets fail 0.1 was 0.9 / refunds error"))
-    assert "**shop failed:** quality on smoke" in text
+    assert "**shop failed:** 1 case broke: `greets` (tool calls, response)." in text
     assert "> - 1 of 2 cases could not be measured\n" in text
 
 
@@ -150,13 +151,15 @@ def test_the_first_run_of_a_suite_with_a_baseline_says_how_to_keep_it() -> None:
 
 def test_a_suspected_case_may_be_noise() -> None:
     text = comment(make_report("greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 maybe"))
-    doubt = "nothing regressed, 1 criterion and 1 case are inconclusive; 1 of 2 cases passed"
+    doubt = "nothing regressed, 1 criterion and 1 case are inconclusive"
     assert f"> [!NOTE]\n> **shop passed:** {doubt}" in text
-    assert "got worse" not in text
-    assert "#### 1 possible regression\n\n<sub>Always passed before and always fails now" in text
-    assert "0.950 → 0.200 (3 of 3 trials fail, 0 of 15 in the baseline)</summary>" in text
+    assert "> 1 of 2 cases passed · 1 suspected\n" in text
+    assert "broke" not in text
+    assert "#### 1 suspected case\n\n<sub>Always passed before and always fails now" in text
+    assert "· 3 of 3 trials fail, 0 of 15 in the baseline</summary>" in text
     assert "| ⚠️ | `quality` |" in text
-    assert "inconclusive<br><sub>1/2&nbsp;passed, p = 0.300</sub>" in text
+    assert ", inconclusive | 1/2&nbsp;passed<br><sub>1 suspected</sub> |" in text
+    assert "- `quality`: p = 0.300" in text.rpartition("<details>")[2]
 
 
 def test_a_reason_that_names_a_criterion_marks_its_row() -> None:
@@ -168,16 +171,12 @@ def test_a_reason_that_names_a_criterion_marks_its_row() -> None:
 @pytest.mark.parametrize(
     ("text", "cells"),
     [
-        ("a error", "not measured<br><sub>1&nbsp;not&nbsp;measured</sub>"),
-        ("a skip", "not applicable<br><sub>1&nbsp;skipped</sub>"),
-        (
-            "a pass 0.9 / b error",
-            "incomplete<br><sub>1/1&nbsp;passed, 1&nbsp;not&nbsp;measured</sub>",
-        ),
-        ("a pass 0.9", "passed<br><sub>1/1&nbsp;passed</sub>"),
-        ("a pass 0.9 was 0.9 / b error", "| ≤&nbsp;0.000<br>"),
-        ("a pass 0.9 was 0.9 / b error", "incomplete<br>"),
-        ("a error was 0.9", "| 0.800 | \N{EN DASH} | not measured<br>"),
+        ("a error", "| 0/0&nbsp;passed<br><sub>1 not measured</sub> |"),
+        ("a skip", "| 1&nbsp;skipped |"),
+        ("a pass 0.9 / b error", "| 1/1&nbsp;passed<br><sub>1 not measured</sub> |"),
+        ("a pass 0.9", "| 1/1&nbsp;passed |"),
+        ("a pass 0.9 was 0.9 / b error", "| ≤&nbsp;0.000, incomplete |"),
+        ("a error was 0.9", "| 0.800 | \N{EN DASH} | 0/0&nbsp;passed<br><sub>1 not measured</sub>"),
     ],
 )
 def test_what_was_not_measured_never_looks_like_a_pass(text: str, cells: str) -> None:
@@ -194,7 +193,7 @@ def test_a_criterion_that_the_baseline_lacks_is_new() -> None:
     comparison = report.comparison
     assert comparison
     comparison = comparison.model_copy(update={"deltas": ()})
-    assert "| \N{EN DASH} | \N{EN DASH} | new<br>" in comment(
+    assert "| \N{EN DASH} | new | 1/1&nbsp;passed |" in comment(
         report.model_copy(update={"comparison": comparison})
     )
 
@@ -202,21 +201,24 @@ def test_a_criterion_that_the_baseline_lacks_is_new() -> None:
 @pytest.mark.parametrize(
     ("text", "mode", "words"),
     [
-        ("a fail 0.1 was 0.1", "both", "unchanged, failed"),
-        ("a fail 0.1 was 0.9", "both", "regressed, failed"),
-        ("a fail 0.1 was 0.9", "threshold", "regressed, failed"),
-        ("a fail 0.1 was 0.1", "regression", "unchanged"),
+        ("a fail 0.1 was 0.1", "both", "±0.000, unchanged | 0/1&nbsp;passed"),
+        (
+            "a fail 0.1 was 0.9",
+            "both",
+            "\N{MINUS SIGN}0.800, dropped | 0/1&nbsp;passed<br><sub>1 broke</sub>",
+        ),
+        ("a fail 0.1 was 0.9 maybe", "regression", "inconclusive | 0/1&nbsp;passed<br><sub>1 sus"),
     ],
 )
-def test_what_counts_is_said_in_the_row(text: str, mode: str, words: str) -> None:
+def test_the_mean_and_its_cases_have_columns_of_their_own(text: str, mode: str, words: str) -> None:
     report = with_verdict(make_report(text), mode=mode)
-    assert f"| {words}<br>" in comment(report)
+    assert words in comment(report).replace("\u00a0", " ")
 
 
 def test_cases_below_a_threshold_are_shown_where_they_count() -> None:
     text = "a fail 0.1 was 0.9 / b fail 0.2 was 0.2"
     shown = comment(with_verdict(make_report(text), mode="both"))
-    assert "#### 1 case got worse" in shown
+    assert "#### 1 case broke" in shown
     assert "#### Other cases below a threshold" in shown
     assert "alone does not block" not in shown
 
@@ -295,7 +297,8 @@ def test_many_criteria_of_one_case_are_counted() -> None:
     scores = [score.model_copy(update={"name": f"q{n}", "reason": "because"}) for n in range(4)]
     result = failed.model_copy(update={"scores": tuple(scores)})
     text = comment(make_report("refunds fail 0.2").model_copy(update={"worst": (result,)}))
-    assert "<code>q0</code> 0.200 &#60; 0.8, <code>q1</code> 0.200 &#60; 0.8 and 2 more" in text
+    assert "<summary><code>refunds</code> · tool calls, response</summary>" in text
+    assert "<code>q3</code> 0.200 &#60; 0.8" in text
     assert text.count("```diff") == 2, "the same evidence is shown once"
     assert text.count("because") == 4
 
@@ -313,7 +316,7 @@ def test_what_the_change_loosens_comes_right_behind_the_decision() -> None:
     report = make_report("greets fail 0.1 was 0.9 / refunds error", reasons=[told])
     text = comment(compared(report, loosened=loosened))
     first, _, second = text.splitlines()[2:5]
-    assert first.startswith("> **shop failed:** quality on smoke")
+    assert first.startswith("> **shop failed:** 1 case broke: `greets`")
     assert second == "> ⚠️ **This pull request weakens its own gate:** `gate.max_drop: 0.02 → 0.1`."
     assert text.count("gate.max_drop") == 1
     blocks = told.model_copy(update={"severity": "blocks"})
@@ -331,24 +334,28 @@ def test_what_the_change_loosens_comes_right_behind_the_decision() -> None:
 
 def test_what_noise_does_is_folded_and_what_is_suspected_stands_apart() -> None:
     text = comment(make_report("a fail 0.2 was 0.9 noise / b fail 0.2 was 0.9 maybe / c pass 1.0"))
-    assert "got worse" not in text
-    assert "#### 1 possible regression\n" in text
+    assert "broke" not in text
+    assert "#### 1 suspected case\n" in text
+    assert "> 1 of 3 cases passed · 1 suspected · 1 flaked\n" in text
     alarming, _, rest = text.rpartition("<details><summary>Details")
     assert "<code>a</code>" not in alarming
-    assert "- **Worse, probably noise (1):** `a`\n" in rest
+    assert "- **Flaked: worse, but no more than noise (1):** `a`\n" in rest
 
 
-def test_in_a_criterion_that_drifted_each_case_that_got_worse_is_evidence() -> None:
+def test_in_a_criterion_that_dropped_each_case_that_got_worse_is_evidence() -> None:
     text = "a fail 0.2 was 0.9 noise / b fail 0.2 was 0.9"
-    assert "#### 2 cases got worse" in comment(make_report(text))
+    both = comment(make_report(text))
+    assert "1 case broke: `b` (tool calls, response); `quality` dropped by 0.700 over 2" in both
+    assert both.index("#### 1 case broke\n") < both.index("#### 1 case scored worse\n")
     report = make_report(text)
     assert report.comparison
     (delta,) = report.comparison.deltas
     # It regressed by the case that is certain; by all of them it did not.
     single = delta.model_copy(update={"p_value": 0.4, "level": 0.02})
     text = comment(compared(report, deltas=(single,)))
-    assert "#### 1 case got worse" in text
-    assert "- **Worse, probably noise (1):** `a`\n" in text
+    assert "1 case broke: `b` (tool calls, response).\n" in text
+    assert "\N{MINUS SIGN}0.700, within noise |" in text
+    assert "- **Flaked: worse, but no more than noise (1):** `a`\n" in text
 
 
 def test_what_noise_did_still_counts_where_failing_is_enough() -> None:
@@ -366,19 +373,21 @@ def test_a_criterion_that_does_not_block_says_so(tier: Tier) -> None:
     report = report.model_copy(update={"groups": groups})
     report = with_verdict(report, outcome="passed", reasons=())
     text = comment(report)
-    assert "> **shop passed:** nothing that blocks regressed;" in text
-    assert "| ⚠️ | `quality` |" in text
-    assert f"| regressed, only {tier}s<br>" in text
-    assert f"0 of 15 in the baseline), only {tier}s</summary>" in text
+    assert "> **shop passed:** nothing that blocks regressed." in text
+    assert f"| ⚠️ | `quality`<br><sub>only {tier}s</sub> |" in text
+    assert f"<code>quality</code> 0.950 → 0.200, only {tier}s\n" in text
 
 
 def test_all_criteria_together_have_a_row_where_they_got_worse() -> None:
     report = make_report("greets pass 0.9 was 0.9")
     found = Together(criteria=4, effect=-0.031, p_value=0.002, level=0.004, outcome="regressed")
     text = comment(compared(report, together=found))
-    cells = ("❌", "*all 4 blocking criteria combined*", NONE, NONE, NONE, "\N{MINUS SIGN}3.1%")
-    word = "regressed<br><sub>p = 0.002 (needs ≤ 0.004)</sub>"
-    assert f"| {' | '.join(cells)} | {word} |\n" in text
+    change = "\N{MINUS SIGN}0.031 of their ranges, regressed"
+    cells = ("❌", "*all 4 blocking criteria combined*", NONE, NONE, NONE, change, NONE)
+    assert f"| {' | '.join(cells)} |\n" in text
+    assert "- All blocking criteria combined: p = 0.002 (needs ≤ 0.004)\n" in text
+    worse = compared(make_report("greets fail 0.1 was 0.9"), together=found)
+    assert "combined" not in comment(worse), "it does not decide alone"
     calm = found.model_copy(update={"outcome": "unchanged"})
     assert "together" not in comment(compared(report, together=calm))
 
@@ -388,11 +397,11 @@ def test_a_measure_that_grew_is_in_the_table_with_what_is_tolerated() -> None:
     group = GROUP.model_copy(update={"criterion": "tokens"})
     facts = CriterionFacts(criterion="ci/tokens", better="lower", max_growth=0.2, tier="warn")
     tokens = GroupSummary(
-        group=group, passed=2, value=1_321.4, informational=True, better="lower", tier="warn"
+        group=group, passed=9, value=1_321.4, informational=True, better="lower", tier="warn"
     )
     delta = Delta(
         group=group,
-        cases=2,
+        cases=9,
         value=1_321.4,
         baseline=1_000.0,
         effect=321.4,
@@ -407,13 +416,13 @@ def test_a_measure_that_grew_is_in_the_table_with_what_is_tolerated() -> None:
     report = report.model_copy(update={"groups": (*report.groups, tokens), "meta": meta})
     table = comment(compared(report, deltas=(*report.comparison.deltas, delta)))
     assert (
-        "| ⚠️ | `tokens` | 1,321 | ≤&nbsp;+20.0% | 1,000 | "
-        "+321<br><sub>+200&nbsp;to&nbsp;+450</sub> | regressed, only warns<br>"
-        "<sub>2 cases, p = 0.001 (needs ≤ 0.01)</sub> |"
+        "| ⚠️ | `tokens`<br><sub>only warns</sub> | 1,321 | ≤&nbsp;+20.0% | 1,000 | "
+        "+321, rose<br><sub>95%&nbsp;CI +200&nbsp;to&nbsp;+450</sub> | 9 cases |"
     ) in table
+    assert "- `tokens`: p = 0.001 (needs ≤ 0.01)\n" in table
     calm = compared(report, deltas=(delta.model_copy(update={"outcome": "unchanged"}),))
     assert "| ✅ | `tokens`" not in comment(calm)
-    assert "| `tokens` | 1,321 | 1,000 |" in comment(calm).rpartition("<details>")[2]
+    assert "</sub> | 1,321 | 1,000 |" in comment(calm).rpartition("<details>")[2]
 
 
 def test_the_baseline_is_told_with_its_place_and_what_was_drawn() -> None:
@@ -466,7 +475,7 @@ def test_flaky_cases_and_exceptions_are_folded_with_what_is_to_be_known_of_them(
 
 
 def test_a_failing_case_that_is_excused_says_so_behind_the_others() -> None:
-    report = make_report("a fail 0.1 was 0.1 / b fail 0.2 was 0.2")
+    report = differing(make_report("a fail 0.1 was 0.1 / b fail 0.2 was 0.2"))
     excuse = Excused(kind="quarantined", named="a", until="2027-01-01", cases=("smoke/a",))
     text = comment(compared(report, excused=(excuse,)))
     assert text.index("- `b` · <code>quality</code> 0.200") < text.index(
@@ -509,18 +518,67 @@ HUGE: dict[str, Json] = {
 
 
 def many(count: int, *, name: str = "case", evidence: dict[str, Json] | None = None) -> Report:
-    """Return a report of which every third case got worse, every third fails, every third errs."""
+    """Return a report of which every third case broke, every third fails, every third errs."""
     verbs = ("fail 0.2 was 0.9", "fail 0.1 was 0.1", "error")
     text = " / ".join(f"{name}{n} {verbs[n % 3]}" for n in range(count))
     return make_report(text, evidence=evidence)
 
 
+def test_cases_that_fail_alike_are_one_entry_that_names_them() -> None:
+    text = comment(make_report(" / ".join(f"c{n} fail 0.2 was 0.9" for n in range(4))))
+    assert "4 cases broke: `c0` (tool calls, response) and 3 alike." in text
+    assert text.count("<summary><code>c") == 1
+    assert "<summary><code>c0</code> and 3 alike · tool calls, response · 3 of 3" in text
+    assert "\nFail alike: `c1`, `c2`, `c3`\n" in text
+
+
+def test_the_evidence_begins_with_what_the_user_asked() -> None:
+    report = make_report("c fail 0.2")
+    (result,) = report.worst
+    result = result.model_copy(update={"messages": ("What does *it* cost?",)})
+    text = comment(report.model_copy(update={"worst": (result,)}))
+    assert "\n**User:** What does &#42;it&#42; cost? <sub><code>evals/smoke" in text
+
+
+def test_the_log_its_files_and_the_commit_are_linked() -> None:
+    report = make_report("c pass 0.9")
+    commit = str(report.meta.commit)
+    assert f"\n<sub>Commit {commit}</sub>\n" in comment(report)
+    for url, shown in (
+        (
+            "https://github.com/o/r/actions/runs/1",
+            (
+                "[Log](https://github.com/o/r/actions/runs/1) · "
+                "[Reports](https://github.com/o/r/actions/runs/1#artifacts) · Commit"
+            ),
+        ),
+        ("https://gitlab.com/o/r/-/pipelines/1", "[Log](https://gitlab.com/o/r/-/pipelines/1) · C"),
+        ("javascript:alert(1)", "<sub>Log · Commit"),
+    ):
+        meta = report.meta.model_copy(update={"url": url})
+        assert shown in comment(report.model_copy(update={"meta": meta}))
+
+
+def test_an_interval_is_cut_to_what_is_possible_and_left_out_for_few_pairs() -> None:
+    report = make_report("greets pass 0.9 was 0.9")
+    assert report.comparison
+    (delta,) = report.comparison.deltas
+    wide = delta.model_copy(update={"interval": (-6.853, 5.853), "cases": 8, "baseline": 0.9})
+    group = report.groups[0].model_copy(update={"interval": (0.0, 1.0)})
+    report = report.model_copy(update={"groups": (group,)})
+    text = comment(compared(report, deltas=(wide,)))
+    assert "<sub>95%&nbsp;CI \N{MINUS SIGN}0.900&nbsp;to&nbsp;+0.100</sub>" in text
+    few = compared(report, deltas=(wide.model_copy(update={"cases": 7}),))
+    assert "CI" not in comment(few)
+
+
 def test_long_lists_are_folded_and_counted() -> None:
-    text = comment(make_report(" / ".join(f"c{n} fail 0.2 was 0.9" for n in range(75))))
-    assert text.count("<details><summary><code>c") == 10
+    text = comment(differing(make_report(" / ".join(f"c{n} fail 0.2 was 0.9" for n in range(75)))))
+    assert text.count("<details open><summary><code>c") == 1
+    assert text.count("<details><summary><code>c") == 9
     assert "<details><summary>65 more</summary>\n\n- `c10` ·" in text
     assert "… and 25 more, see `report.json`.\n\n</details>" in text
-    text = comment(make_report(" / ".join(f"c{n} fail 0.2" for n in range(75))))
+    text = comment(differing(make_report(" / ".join(f"c{n} fail 0.2" for n in range(75)))))
     assert "#### 75 cases failed" in text
     assert "All 75 failing cases are in `junit.xml`." in text
 
@@ -571,7 +629,7 @@ def test_documents_fit_whatever_the_number_of_cases(count: int) -> None:
     assert len(text) <= MAX_CHARACTERS
     assert len(summary(report).encode()) <= MAX_SUMMARY_BYTES
     worse = len(range(0, count, 3))
-    assert f"#### {worse:,} case{'s' if worse > 1 else ''} got worse" in text
+    assert f"#### {worse:,} case{'s' if worse > 1 else ''} broke" in text
     assert whole(text)
 
 

@@ -1,4 +1,4 @@
-"""Name of the CI job, which distinguishes jobs that evaluate the same suite."""
+"""The CI job: its name, which distinguishes jobs of the same suite, and the page of its run."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -24,6 +24,15 @@ def job_name(env: Mapping[str, str], given: str = "") -> str:
     if not isinstance(matrix, dict):
         return (job if matrix is None else given)[:_MAX_CHARS]
     return f"{job} ({', '.join(_values(matrix))})".strip()[:_MAX_CHARS] if matrix else job
+
+
+def run_link(env: Mapping[str, str]) -> str:
+    """Return the address of the workflow run or pipeline; empty if unknown."""
+    server, repository = env.get("GITHUB_SERVER_URL", ""), env.get("GITHUB_REPOSITORY", "")
+    run = env.get("GITHUB_RUN_ID", "")
+    if server and run:
+        return f"{server}/{repository}/actions/runs/{run}"
+    return env.get("CI_PIPELINE_URL", "")
 
 
 def _values(found: Any) -> Iterator[str]:
