@@ -158,7 +158,7 @@ def test_a_suspected_case_may_be_noise() -> None:
     assert "#### 1 suspected case\n\n<sub>Always passed before and always fails now" in text
     assert "· 3 of 3 trials fail, 0 of 15 in the baseline</summary>" in text
     assert "| ⚠️ | `quality` |" in text
-    assert ", inconclusive | 1/2&nbsp;passed<br><sub>1 suspected</sub> |" in text
+    assert ", inconclusive | 1/2 passed<br><sub>1 suspected</sub> |" in text
     assert "- `quality`: p = 0.300" in text.rpartition("<details>")[2]
 
 
@@ -171,12 +171,12 @@ def test_a_reason_that_names_a_criterion_marks_its_row() -> None:
 @pytest.mark.parametrize(
     ("text", "cells"),
     [
-        ("a error", "| 0/0&nbsp;passed<br><sub>1 not measured</sub> |"),
-        ("a skip", "| 1&nbsp;skipped |"),
-        ("a pass 0.9 / b error", "| 1/1&nbsp;passed<br><sub>1 not measured</sub> |"),
-        ("a pass 0.9", "| 1/1&nbsp;passed |"),
+        ("a error", "| 0/0 passed<br><sub>1 not measured</sub> |"),
+        ("a skip", "| 1 skipped |"),
+        ("a pass 0.9 / b error", "| 1/1 passed<br><sub>1 not measured</sub> |"),
+        ("a pass 0.9", "| 1/1 passed |"),
         ("a pass 0.9 was 0.9 / b error", "| ≤&nbsp;0.000, incomplete |"),
-        ("a error was 0.9", "| 0.800 | \N{EN DASH} | 0/0&nbsp;passed<br><sub>1 not measured</sub>"),
+        ("a error was 0.9", "| 0.800 | \N{EN DASH} | 0/0 passed<br><sub>1 not measured</sub>"),
     ],
 )
 def test_what_was_not_measured_never_looks_like_a_pass(text: str, cells: str) -> None:
@@ -193,7 +193,7 @@ def test_a_criterion_that_the_baseline_lacks_is_new() -> None:
     comparison = report.comparison
     assert comparison
     comparison = comparison.model_copy(update={"deltas": ()})
-    assert "| \N{EN DASH} | new | 1/1&nbsp;passed |" in comment(
+    assert "| \N{EN DASH} | new | 1/1 passed |" in comment(
         report.model_copy(update={"comparison": comparison})
     )
 
@@ -201,18 +201,18 @@ def test_a_criterion_that_the_baseline_lacks_is_new() -> None:
 @pytest.mark.parametrize(
     ("text", "mode", "words"),
     [
-        ("a fail 0.1 was 0.1", "both", "±0.000, unchanged | 0/1&nbsp;passed"),
+        ("a fail 0.1 was 0.1", "both", "±0.000, unchanged | 0/1 passed"),
         (
             "a fail 0.1 was 0.9",
             "both",
-            "\N{MINUS SIGN}0.800, dropped | 0/1&nbsp;passed<br><sub>1 broke</sub>",
+            "\N{MINUS SIGN}0.800, dropped | 0/1 passed<br><sub>1 broke</sub>",
         ),
-        ("a fail 0.1 was 0.9 maybe", "regression", "inconclusive | 0/1&nbsp;passed<br><sub>1 sus"),
+        ("a fail 0.1 was 0.9 maybe", "regression", "inconclusive | 0/1 passed<br><sub>1 sus"),
     ],
 )
 def test_the_mean_and_its_cases_have_columns_of_their_own(text: str, mode: str, words: str) -> None:
     report = with_verdict(make_report(text), mode=mode)
-    assert words in comment(report).replace("\u00a0", " ")
+    assert words in comment(report)
 
 
 def test_cases_below_a_threshold_are_shown_where_they_count() -> None:
