@@ -20,23 +20,26 @@ def answer(message):
 """
 
 
-def main(cases: int) -> measure.Cost:
-    """Measure, with a baseline stored before, and return the best."""
+def prepare(folder: Path, cases: int) -> None:
+    """Write the agent, the evalset and the configuration, and store a baseline."""
+    measure.write_evalset(folder / "bench.evalset.json", cases)
+    (folder / "bench_agent.py").write_text(AGENT)
+    (folder / "ci-eval.yaml").write_text(
+        'agents: {bench: {python: "bench_agent:answer"}}\n'
+        "evalsets: {bench: bench.evalset.json}\n"
+        "baseline: {store: file}\n" + measure.CRITERIA
+    )
+    measure.ci_eval("run", "--baseline-save", folder=folder)
+
+
+def main(cases: int) -> None:
+    """Measure, with a baseline stored before."""
     print(measure.environment())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        measure.write_evalset(folder / "bench.evalset.json", cases)
-        (folder / "bench_agent.py").write_text(AGENT)
-        (folder / "ci-eval.yaml").write_text(
-            'agents: {bench: {python: "bench_agent:answer"}}\n'
-            "evalsets: {bench: bench.evalset.json}\n"
-            "baseline: {store: file}\n" + measure.CRITERIA
-        )
-        measure.ci_eval("run", "--baseline-save", folder=folder)
+        prepare(folder, cases)
         runs = [measure.ci_eval("run", folder=folder) for _ in range(RUNS)]
-        best = measure.best(runs)
-        measure.report(f"ci-eval, {cases} cases, best of {RUNS}", best)
-        return best
+        measure.report(f"ci-eval, {cases} cases, best of {RUNS}", measure.best(runs))
 
 
 if __name__ == "__main__":

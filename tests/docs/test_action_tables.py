@@ -1,6 +1,6 @@
-"""The tables of the README that `action.yml` is the source of.
+"""The tables of `docs/action.md` that `action.yml` is the source of.
 
-`python tests/docs/test_readme_tables.py` writes them anew.
+`python tests/docs/test_action_tables.py` writes them anew.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+PAGE = ROOT / "docs/action.md"
 
 
 def inputs(action: Mapping[str, Any]) -> str:
@@ -54,19 +54,19 @@ def between(marker: str) -> re.Pattern[str]:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
-def test_the_readme_says_what_action_yml_says(table: Callable[[Mapping[str, Any]], str]) -> None:
-    found = between(table.__name__).search(README.read_text(encoding="utf-8"))
-    assert found, f"the README has no <!-- {table.__name__} -->"
-    assert found[0] == table(read_action()), "run: python tests/docs/test_readme_tables.py"
+def test_the_page_says_what_action_yml_says(table: Callable[[Mapping[str, Any]], str]) -> None:
+    found = between(table.__name__).search(PAGE.read_text(encoding="utf-8"))
+    assert found, f"the page has no <!-- {table.__name__} -->"
+    assert found[0] == table(read_action()), "run: python tests/docs/test_action_tables.py"
 
 
 def write() -> None:
     """Write every table anew."""
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     for table in TABLES:
         if found := between(table.__name__).search(text):
             text = text[: found.start()] + table(read_action()) + text[found.end() :]
-    README.write_text(text, encoding="utf-8")
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

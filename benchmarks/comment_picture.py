@@ -1,0 +1,72 @@
+"""The pictures of a comment in the README, from a run of `examples/regression`.
+
+    python benchmarks/comment_picture.py
+
+It needs npm (for GitHub's style sheet) and Chromium.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import cmarkgfm
+from cmarkgfm.cmark import Options
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs/images"
+SIZE = (900, 950)
+BACKGROUNDS = {"light": "#ffffff", "dark": "#0d1117"}
+_ALERT = re.compile(r"<blockquote>\s*<p>\[!(\w+)\]\s*(?:<br\s*/?>)?")
+
+
+def main() -> None:
+    """Write both pictures."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        sys.exit("there is no chromium on the PATH")
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        run = [sys.executable, "-m", "ci_eval", "run", "-c", "examples/regression/ci-eval.yaml"]
+        # It fails, which is what the picture shows.
+        subprocess.run([*run, "--out", name, "-q"], cwd=ROOT, check=False)
+        npm = ["npm", "install", "--silent", "--prefix", name, "github-markdown-css@5"]
+        subprocess.run(npm, check=True)
+        body = as_github(scratch.joinpath("comment.md").read_text(encoding="utf-8"))
+        styles = scratch / "node_modules/github-markdown-css"
+        for theme, color in BACKGROUNDS.items():
+            style = (styles / f"github-markdown-{theme}.css").read_text(encoding="utf-8")
+            page = scratch / f"{theme}.html"
+            page.write_text(
+                f"<!doctype html><meta charset=utf-8><style>{style}"
+                f"body{{margin:0;background:{color}}} main{{padding:16px}}</style>"
+                f"<main class=markdown-body>{body}</main>",
+                encoding="utf-8",
+            )
+            photograph(chromium, page, FOLDER / f"comment-{theme}.png")
+
+
+def as_github(markdown: str) -> str:
+    """Return the HTML of a comment, with alerts as GitHub shows them."""
+    html = cmarkgfm.github_flavored_markdown_to_html(markdown, Options.CMARK_OPT_UNSAFE)
+    return _ALERT.sub(
+        lambda found: (
+            f'<blockquote class="markdown-alert markdown-alert-{found[1].lower()}">'
+            f'<p class="markdown-alert-title">{found[1].title()}</p><p>'
+        ),
+        html,
+    )
+
+
+def photograph(chromium: str, page: Path, picture: Path) -> None:
+    """Write the top of a page as a picture."""
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    options += [f"--user-data-dir={page.parent / 'profile'}", f"--screenshot={picture}"]
+    options += [f"--window-size={SIZE[0]},{SIZE[1]}", page.as_uri()]
+    subprocess.run([chromium, *options], check=True, capture_output=True, timeout=120)
+
+
+if __name__ == "__main__":
+    main()
