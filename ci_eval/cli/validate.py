@@ -19,7 +19,7 @@ from ci_eval.plugins import points
 from ci_eval.records.errors import CiEvalError, ExitCode, NothingSelectedError, Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.run.plan import plan
-from ci_eval.run.requirements import absent, wrong_cases
+from ci_eval.run.requirements import absent, unread_expectations, wrong_cases
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
 from ci_eval.storage.gcs import Storage
@@ -163,7 +163,11 @@ def _config(path: Path, name: str, context: RunContext) -> Checked:
     except CiEvalError as exc:
         return Checked(name, "config", None, exc.problems)
     cases = sum(evalset.count for evalset in planned.evalsets.values())
-    problems = (*absent(loaded, planned.pairs, context), *planned.warnings)
+    problems = (
+        *absent(loaded, planned.pairs, context),
+        *planned.warnings,
+        *unread_expectations(loaded, planned.evalsets, planned.pairs),
+    )
     return Checked(name, "config", cases, problems)
 
 

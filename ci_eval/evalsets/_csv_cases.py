@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ci_eval.evalsets._evalset_reading import Problems
 from ci_eval.evalsets._own_case import FOREIGN
 from ci_eval.records.cases import Json
-from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.json_text import MAX_DEPTH, NotJsonError, decode, parse_json, skip
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import Loc, reading
 
@@ -117,7 +117,7 @@ def _put(value: dict[str, Any], column: str, cell: str) -> None:
     """Store a cell where the other syntaxes have its value.
 
     Raises:
-        NotJsonError: it begins like a JSON list, but is not one.
+        NotJsonError: it begins like a JSON list or object, but is not one.
 
     """
     first, _, name = column.partition(".")
@@ -141,6 +141,23 @@ def _json_or_text(cell: str) -> Json:
 
 
 def _list(cell: str) -> Json:
-    if cell.lstrip().startswith("["):
+    start = cell.lstrip()[:1]
+    if start == "[":
         return parse_json(cell)
+    if start == "{":
+        return list(_objects(cell))
     return [each.strip() for each in cell.split(SEPARATOR) if each.strip()]
+
+
+def _objects(cell: str) -> Iterator[Json]:
+    """Yield the JSON objects of a cell, such as `{…};{…}`."""
+    at = skip(cell, 0)
+    while at < len(cell):
+        value, at = decode(cell, at, max_depth=MAX_DEPTH)
+        yield value
+        at = skip(cell, at)
+        if at < len(cell) and cell[at] not in (SEPARATOR, ","):
+            raise NotJsonError(
+                f"has extra text after an object; separate them by {SEPARATOR!r}", at
+            )
+        at = skip(cell, at + 1)

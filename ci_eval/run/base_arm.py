@@ -20,6 +20,7 @@ from ci_eval.config import load as configuration
 from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import CiEvalError
 from ci_eval.run.plan import Plan, plan
+from ci_eval.run.shared_environments import share
 from ci_eval.runtime.clone import NO_CLONE
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.git import GitError
@@ -61,7 +62,7 @@ def base_arm(planned: Plan, context: RunContext, commit: str | None) -> Iterator
             arm = _prepared(planned, context, _available(context, commit), folder / "tree")
             files = handed_secrets.files(arm.plan.config, arm.context)
             room = stack.enter_context(agent_workspace(arm.context, files))
-        except (CiEvalError, OSError) as exc:
+        except (CiEvalError, GitError, OSError) as exc:
             raise NoBaseArmError(one_line(str(exc), MAX_REASON)) from exc
         yield replace(arm, context=room)
 
@@ -86,6 +87,10 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
         raise NoBaseArmError(f"the merge base cannot be checked out: {exc}") from exc
     _pretend_clone(tree, commit)
     own = _own_context(context, tree, tree / within)
+    shared = [*share(planned.config.agents.values(), context, tree, own.root)]
+    if shared:
+        searched = os.pathsep.join(filter(None, (*shared, own.env.get("PYTHONPATH"))))
+        own = replace(own, env={**own.env, "PYTHONPATH": searched})
     path = own.root / planned.config.path.name
     if not path.is_file():
         raise NoBaseArmError(f"the merge base has no {planned.config.shown}")

@@ -8,7 +8,7 @@ from ci_eval.plugins.points import Reporter
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Comparison, Report
 from ci_eval.records.results import Run, TrialResult
-from ci_eval.run_files.file_names import REPORT_FILE
+from ci_eval.run_files.file_names import REPORT_FILE, make_report_folder
 from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.score_table import Columns
 from ci_eval.text.redact import Secrets
@@ -31,7 +31,7 @@ def write_report(
 
     What a template of the repository adds may hold one of the `secrets`, too.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_report_folder(folder)
     with replacing(folder / REPORT_FILE) as file:
         file.write(report.model_dump_json(indent=1) + "\n")
     for name in points.reporter:

@@ -10,8 +10,10 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import Problem, Severity
 from ci_eval.records.evalset_facts import CaseFacts
+from ci_eval.records.stated_expectations import Expectation, states
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import UnderPython
+from ci_eval.text.templates import counted
 
 MAX_LINES = 20
 """Maximum number of unjudged cases named per evalset."""
@@ -195,3 +197,51 @@ def _unread_assertions(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iter
         if evalset.opened.facts.with_assertions and name not in reading:
             message = "nothing checks these assertions; add `ci/assertions: 1` to the criteria"
             yield Problem(message, evalset.shown, 1)
+
+
+_EXPECTED: Mapping[Expectation, tuple[str, str]] = {
+    "tool_calls": ("tool calls", "tool_trajectory_avg_score"),
+    "response": ("a response", "response_match_score"),
+    "nodes": ("nodes", "node_order_match_score"),
+}
+"""What cases may expect, in words, and a criterion that reads it."""
+
+
+def unread_expectations(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Problem]:
+    """Yield, for each evalset, what its cases expect and no criterion compares with."""
+    for name, evalset in evalsets.items():
+        used = {
+            key: config.criteria[key]
+            for (_, at), each in pairs.items()
+            for key in each
+            if at == name
+        }
+        for what, (said, suggested) in _EXPECTED.items():
+            if any(_reads(each, what) for each in used.values()):
+                continue
+            lines = [case.line for case in evalset.cases() if _expects(case, what)]
+            if lines:
+                verb = "expects" if len(lines) == 1 else "expect"
+                message = (
+                    f"{counted(len(lines), 'case')} {verb} {said}, which no criterion reads; add "
+                    f"`{suggested}` to the criteria"
+                )
+                yield Problem(message, evalset.shown, lines[0], severity="warning")
+
+
+def _reads(criterion: AnyCriterion, what: Expectation) -> bool:
+    """Return True if a criterion may compare with that expectation; only ours are known."""
+    found: object = criterion
+    is_ours = type(criterion).__module__.startswith("ci_eval.")
+    if not is_ours or isinstance(found, UnderPython) or criterion.compared == what:
+        return True
+    any_reference = criterion.needs_reference and criterion.compared is None
+    return any_reference or (what == "response" and criterion.judged)
+
+
+def _expects(case: EvalCase, what: Expectation) -> bool:
+    """Return True if an invocation expects something there, not only that nothing is there."""
+    turns = case.conversation or ()
+    if what == "tool_calls":
+        return any(states(turn, what) and turn.tool_calls for turn in turns)
+    return any(states(turn, what) for turn in turns)

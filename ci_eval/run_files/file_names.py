@@ -1,4 +1,6 @@
-"""Names of the files that users see, each in one place."""
+"""Names of the files that users see, each in one place, and the folder of a run."""
+
+from pathlib import Path
 
 CONFIG_FILE = "ci-eval.yaml"
 """The configuration, where none is named."""
@@ -11,3 +13,13 @@ UNDERWAY_FILE = "underway.jsonl"
 BASE_FOLDER = "base"
 """In the folder of a run: the same files for the base arm."""
 REPORT_FILE = "report.json"
+
+
+def make_report_folder(folder: Path) -> None:
+    """Create the folder of a run, which git ignores, as it does pytest's cache; keep an old one."""
+    if folder.name == BASE_FOLDER:
+        make_report_folder(folder.parent)
+    if folder.is_dir():
+        return
+    folder.mkdir(parents=True)
+    (folder / ".gitignore").write_text("# Written by ci-eval.\n*\n", encoding="utf-8")

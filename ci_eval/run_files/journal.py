@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from ci_eval.records.cases import Json
 from ci_eval.records.trials import Trace, Trial, TrialKey
-from ci_eval.run_files.file_names import UNDERWAY_FILE
+from ci_eval.run_files.file_names import UNDERWAY_FILE, make_report_folder
 from ci_eval.run_files.resume import Begun
 from ci_eval.text.fingerprint import of_question
 from ci_eval.text.json_text import TRACE_DEPTH, parse_json
@@ -145,7 +145,7 @@ class _Lines:
         self._resume = resume
 
     def __enter__(self) -> Self:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_report_folder(self.path.parent)
         keep = self._resume and self.path.exists() and not self.path.is_symlink()
         if not keep:
             self.path.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from ci_eval.records.cases import SCHEMA_VERSION, Stored
 from ci_eval.records.errors import CiEvalError, Problem, UsageError
 from ci_eval.records.results import Run, RunMeta, Score, TrialResult
+from ci_eval.run_files.file_names import make_report_folder
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.json_text import RESULT_DEPTH
 from ci_eval.text.validation_messages import describe, explain
@@ -46,7 +47,7 @@ class RunWriter:
         self._separator = "\n"
 
     def __enter__(self) -> Self:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_report_folder(self._path.parent)
         self._path.unlink(missing_ok=True)
         self._file = self._stack.enter_context(replacing(self._path))
         meta = self._meta.model_dump_json(exclude_defaults=True)

@@ -221,6 +221,83 @@ def test_code_that_was_installed_from_the_change_does_not_stand_for_the_merge_ba
     assert ended.code == 1
 
 
+LIB_IN_VENV = CONFIG.replace('"bot:answer"', '"bot:answer", interpreter: .venv/bin/python')
+
+
+@pytest.fixture
+def packages(suite):
+    """The packages of a virtual environment that an earlier step made, and git ignores."""
+    venv.create(suite.folder / ".venv", with_pip=False)
+    (found,) = suite.folder.glob(".venv/lib/python*/site-packages")
+    (found / "dep.py").write_text("TEXT = 'yes'\n")
+    return found
+
+
+USES_DEP = "import dep\ndef answer(message):\n    return dep.TEXT\n"
+BREAKS = "import dep\ndef answer(message):\n    return 'no' if '3' in message else dep.TEXT\n"
+
+
+def begin_in_venv(suite, **files):
+    files = {"bot.py": USES_DEP, ".gitignore": ".venv\n", "ci-eval.yaml": LIB_IN_VENV, **files}
+    suite.begin(5, **files)
+    assert suite.ci_eval("run").code == 0
+    assert suite.ci_eval("baseline", "save").code == 0
+
+
+@pytest.mark.usefixtures("packages")
+def test_an_environment_that_git_ignores_is_that_of_both(suite):
+    begin_in_venv(suite, **{"requirements.txt": "dep\n"})
+    ended = suite.change(BREAKS)
+
+    assert ended.code == 1
+    assert "passes with the merge base in the same job ('c3')" in ended.out
+
+
+@pytest.mark.usefixtures("packages")
+def test_an_environment_of_other_dependencies_is_not_that_of_the_merge_base(suite):
+    begin_in_venv(suite, **{"requirements.txt": "dep\n"})
+    suite.commit("more", **{"requirements.txt": "dep\nother\n"})
+    ended = suite.change(BREAKS)
+
+    assert "requirements.txt differs, so .venv may not fit the merge base; let the" in ended.out
+
+
+def test_code_in_development_mode_is_that_of_each_arm(suite, packages):
+    (packages / "editable.pth").write_text(f"{suite.folder / 'src'}\n")
+    begin_in_venv(suite, **{"bot.py": WITH_LIB, "src/lib.py": "TEXT = 'yes'\n"})
+    suite.commit("change", **{"src/lib.py": "TEXT = 'no'\n"})
+    ended = suite.ci_eval("run")
+
+    assert ended.code == 1
+    base = json.loads(suite.base_run.read_text())
+    assert {each["status"] for each in base["results"]} == {"passed"}
+
+
+def test_a_copy_of_the_change_does_not_stand_for_the_merge_base(suite, packages):
+    """As by `pip install .`, with the code in `src`."""
+    (packages / "lib.py").write_text("TEXT = 'yes'\n")
+    (packages / "lib-1.dist-info").mkdir()
+    url = {"url": suite.folder.as_uri(), "dir_info": {}}
+    (packages / "lib-1.dist-info/direct_url.json").write_text(json.dumps(url))
+    begin_in_venv(suite, **{"bot.py": WITH_LIB, "src/lib.py": "TEXT = 'yes'\n"})
+    (packages / "lib.py").write_text("TEXT = 'no'\n")
+    suite.commit("change", **{"src/lib.py": "TEXT = 'no'\n"})
+    ended = suite.ci_eval("run")
+
+    assert "the change is installed in .venv, so it would stand for both" in ended.out
+    assert ended.code == 1
+
+
+@pytest.mark.usefixtures("packages")
+def test_an_environment_that_the_change_committed_is_not_that_of_the_merge_base(suite):
+    begin_in_venv(suite)
+    suite.git("add", "--force", ".venv/pyvenv.cfg")
+    suite.commit("its own environment")
+    ended = suite.change(BREAKS)
+
+    assert "there is no program '.venv/bin/python'" in ended.out
+
+
 def test_without_stored_runs_the_first_pull_request_is_compared(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(20, **{"ci-eval.yaml": config})

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from support.git_repositories import clone, git_init, make_hub
 from support.project import CASES, GREETS, REFUNDS, TRACKS, case, turn
 
+from ci_eval.cli.init import workflow as workflow_module
 from ci_eval.cli.init.repository_survey import survey
 from ci_eval.cli.load import load
 from ci_eval.cli.main import cli, main
@@ -283,6 +284,42 @@ def test_without_a_key_nothing_is_run_and_the_key_is_named(repository, recorded,
     assert lacking in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("installed", "uses"),
+    [
+        (
+            {
+                "url": "https://github.com/acme/ci-eval.git",
+                "vcs_info": {"vcs": "git", "commit_id": "0123456789abcdef" * 2 + "01234567"},
+            },
+            f"acme/ci-eval@{'0123456789abcdef' * 2}01234567\n",
+        ),
+        ({"url": "file:///src/ci-eval", "dir_info": {}}, "OWNER/ci-eval@v1 # zizmor: ignore"),
+        (None, "OWNER/ci-eval@v1 # zizmor: ignore"),
+    ],
+)
+def test_the_action_is_the_one_that_ci_eval_was_installed_from(
+    repository, monkeypatch, capsys, installed, uses
+):
+    """As pip and uv record it: https://peps.python.org/pep-0610/."""
+
+    class Distribution:
+        def read_text(self, name):
+            assert name == "direct_url.json"
+            return json.dumps(installed) if installed else None
+
+    monkeypatch.setattr(workflow_module, "distribution", lambda name: Distribution())
+    root = repository(LAYOUTS["a graph of AgentFlow"])
+
+    main(["init", "--yes"])
+
+    text = (root / ".github/workflows/ci-eval.yml").read_text()
+    assert f"uses: {uses}".replace("@", "/host@") in text
+    is_known = uses.startswith("acme")
+    assert ("OWNER" in text) is not is_known
+    assert ("replace OWNER" in capsys.readouterr().out) is not is_known
+
+
 def test_who_is_asked_and_what_that_takes_is_said_where_it_is_needed(repository, capsys):
     root = repository(JUDGED)
 
@@ -290,7 +327,7 @@ def test_who_is_asked_and_what_that_takes_is_said_where_it_is_needed(repository,
 
     asked = f"Asked of gemini-2.5-flash: {RUBRIC}. That needs GOOGLE_API_KEY or GEMINI_API_KEY."
     assert capsys.readouterr().out.splitlines()[-3:] == [
-        asked,
+        f"- {asked}",
         "to estimate the cost: ci-eval plan",
         "next: ci-eval run",
     ]
@@ -448,6 +485,8 @@ def test_what_was_found_and_written_is_said(repository, capsys):
         "wrote ci-eval.yaml",
         "wrote .github/workflows/ci-eval.yml",
         "will run react on shop (see ci-eval.yaml)",
+        "to do:",
+        "- .github/workflows/ci-eval.yml: replace OWNER by the GitHub owner of ci-eval",
         "next: ci-eval run",
     ]
 
@@ -462,11 +501,14 @@ def test_where_no_agent_is_found_the_frameworks_are_named_and_a_module_is_to_be_
     assert capsys.readouterr().out.splitlines() == [
         "found evalsets: evals/prompts.csv (2)",
         "found other frameworks: LangGraph (app.py)",
-        "no agent found: call yours in ci_eval_agent.py",
+        "no agent found",
         "wrote ci-eval.yaml",
         "wrote ci_eval_agent.py",
         "wrote .github/workflows/ci-eval.yml",
         "will run agent on prompts (see ci-eval.yaml)",
+        "to do:",
+        "- ci_eval_agent.py: call your agent",
+        "- .github/workflows/ci-eval.yml: replace OWNER by the GitHub owner of ci-eval",
         "next: ci-eval run",
     ]
     assert "Found LangGraph in app.py: ci_eval_agent.py can call it." in (

@@ -45,6 +45,7 @@ def test_a_run_in_which_every_case_passes(project):
         "comment.md",
         "summary.md",
         "annotations.txt",
+        ".gitignore",
     }
     assert project.scores()["greets"] == {
         "tool_trajectory_avg_score": 1.0,
@@ -171,8 +172,8 @@ def test_errors_are_no_passes_wherever_a_number_is_read(project, monkeypatch):
     assert "\n0.0000\n" in outputs
     assert "\nincomplete\n" in outputs
     comment = project.read("comment.md")
-    assert "0 of 10 cases passed, 1 failed, 9 not measured" in comment
-    assert "0/1&nbsp;passed, 9&nbsp;not&nbsp;measured" in comment
+    assert "0 of 10 cases passed · 1 failed · 9 not measured" in comment
+    assert "0/1 passed<br><sub>9 not measured</sub>" in comment
     junit = project.read("junit.xml")
     assert junit.count("<failure") == 1
     assert junit.count("<error") == 9

@@ -14,7 +14,12 @@ from ci_eval.cli.init.config_text import Draft
 from ci_eval.cli.init.first_agent import Candidate, candidates
 from ci_eval.cli.init.first_config import decide, runs_module
 from ci_eval.cli.init.repository_survey import Survey, survey, with_evalset
-from ci_eval.cli.init.workflow import Packages, workflow_name, workflow_text
+from ci_eval.cli.init.workflow import (
+    Packages,
+    installed_action,
+    workflow_name,
+    workflow_text,
+)
 from ci_eval.cli.load import context_of
 from ci_eval.config.criterion_names import resolve
 from ci_eval.config.presets import PRESETS, expanded
@@ -68,8 +73,11 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
         _say(f"wrote {os.path.normpath(Path(folder) / name)}")
     _say(f"will run {draft.agent_name} on {', '.join(draft.evalsets)} (see {CONFIG_FILE})")
     there = "" if os.path.normpath(folder) == "." else f"cd {shlex.quote(folder)} && "
-    for model in draft.asked:
-        _say(model.told(context.env))
+    left = [*_to_do(names), *(model.told(context.env) for model in draft.asked)]
+    if left:
+        _say("to do:")
+    for line in left:
+        _say(f"- {line}")
     if draft.asked:
         _say(f"to estimate the cost: {there}ci-eval plan")
     _say(f"next: {there}ci-eval run")
@@ -106,6 +114,17 @@ def _write_all(
         )
     _write(found.root, texts)
     return names, draft
+
+
+def _to_do(names: Sequence[str]) -> Iterator[str]:
+    """Yield what the user must do in the files that were written."""
+    if AGENT in names:
+        yield f"{AGENT}: call your agent"
+    if STARTER in names:
+        yield f"{STARTER}: replace the example by what your agent is asked, and should answer"
+    workflow = next((name for name in names if name.endswith(".yml")), None)
+    if workflow and not installed_action().is_known:
+        yield f"{os.path.normpath(workflow)}: replace OWNER by the GitHub owner of ci-eval"
 
 
 def _beside(candidate: Candidate) -> dict[str, str]:
@@ -230,9 +249,9 @@ def _found(found: Survey) -> Iterator[str]:
             more = f" … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             yield f"found {kind}: {', '.join(names[:_NAMED])}{more}"
     if not found.sources.agents and not found.recordings:
-        yield "no agent found: call yours in ci_eval_agent.py"
+        yield "no agent found"
     if not found.evalsets:
-        yield f"no evalset found: adapt the example {STARTER}"
+        yield "no evalset found"
 
 
 def _say(line: str) -> None:

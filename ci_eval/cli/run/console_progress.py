@@ -14,6 +14,7 @@ from ci_eval.records.results import TrialResult
 from ci_eval.run import collect, pipeline
 from ci_eval.run.collect import Outputs
 from ci_eval.run.plan import Plan
+from ci_eval.run.requirements import unread_expectations
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.sanitize import one_line
@@ -29,7 +30,8 @@ def run_watched(
     plan: Plan, context: RunContext, outputs: Outputs, publish: Callable[[Report], None]
 ) -> Report | None:
     """Run `plan`, show its progress and warnings, and return the report; `None` if interrupted."""
-    console.say_problems(plan.warnings)
+    unread = unread_expectations(plan.config, plan.evalsets, plan.pairs)
+    console.say_problems([*plan.warnings, *(() if plan.filtered else unread)])
     isolation.close_memory()
     context.clone.look()
 

@@ -288,7 +288,10 @@ def test_a_case_that_nothing_can_judge_is_told_beforehand() -> None:
 @pytest.mark.usefixtures("folder")
 def test_a_configuration_is_checked_with_what_it_names() -> None:
     checked("smoke.evalset.json", EVALSET)
-    assert said(checked("a.yaml", CONFIG)) == []
+    (warning,) = said(checked("a.yaml", CONFIG))
+    assert warning.startswith("warning smoke.evalset.json:1: 1 case expects a response, which no")
+    more = CONFIG.replace("criteria:", "criteria:\n  response_match_score: 0.5")
+    assert said(checked("a.yaml", more)) == []
     checked("smoke.evalset.json", {"eval_set_id": "s", "eval_cases": [{"eval_id": "a"}]})
     found = checked("a.yaml", CONFIG)
     assert said(found) == [

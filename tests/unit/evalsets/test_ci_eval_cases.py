@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,27 @@ def test_a_table_has_columns_for_all_that_one_turn_can_say(tmp_path: Path) -> No
     assert found.session_input.state == {"user": "vip", "n": 7}
     assert found.final_session_state == {"ok": True}
     assert found.assertions == ({"contains": "Hello"}, {"max_words": "7"}, {"json": {"a": [1]}})
+
+
+@pytest.mark.parametrize(
+    ("cell", "names"),
+    [
+        ('{""name"": ""t""}', ["t"]),
+        ('{""name"": ""t"", ""args"": {""x"": "";""}}; {""name"": ""u""};', ["t", "u"]),
+        ('{""name"": ""t""} {""name"": ""u""}', "separate them by ';'"),
+        ('{""name"": ""t"", ""args"": {}', "is not JSON: expecting ',' delimiter"),
+    ],
+)
+def test_tools_in_a_table_may_be_json_objects(
+    tmp_path: Path, cell: str, names: list[str] | str
+) -> None:
+    text = f'prompt,expected_tools\nHi,"{cell}"\n'
+    if isinstance(names, str):
+        with pytest.raises(EvalSetError, match=re.escape(names)):
+            only(tmp_path, text, "t.csv")
+        return
+    (turn,) = only(tmp_path, text, "t.csv").conversation or ()
+    assert [call.name for call in turn.tool_calls] == names
 
 
 def test_tools_in_a_table_may_be_json(tmp_path: Path) -> None:

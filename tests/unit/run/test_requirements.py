@@ -278,3 +278,25 @@ def test_a_state_that_an_agent_cannot_be_given_is_told_with_its_line(tmp_path: P
             "'a2a', which has no state"
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("criteria", "said"),
+    [
+        ((WORDS, TRAJECTORY), []),
+        ((WORDS, "ci/tool_arguments: 1"), []),
+        ((WORDS, "own: {use: ci/python, python: 'm:f', threshold: 1}"), []),
+        ((WORDS,), ["e.json:20: 1 case expects tool calls", "tool_trajectory_avg_score"]),
+        ((TRAJECTORY,), ["e.json:10: 2 cases expect a response", "response_match_score"]),
+        ((TRAJECTORY, "hallucinations_v1: 1"), []),
+    ],
+)
+def test_what_cases_expect_and_nothing_reads_is_named(
+    suite: Suite, criteria: tuple[str, ...], said: list[str]
+) -> None:
+    config = suite.config(*criteria)
+    evalsets = {"e": planned("e", GREETS, REFUNDS)}
+    found = requirements.unread_expectations(config, evalsets, {("bot", "e"): config.criteria})
+    text = " ".join(f"{each.severity} {each}" for each in found)
+    assert all(part in text for part in said)
+    assert bool(text) is bool(said)

@@ -110,7 +110,8 @@ def test_a_run_that_does_not_end_leaves_no_file(path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert list(path.parent.iterdir()) == []
+    assert [each.name for each in path.parent.iterdir()] == [".gitignore"]
+    assert (path.parent / ".gitignore").read_text().endswith("\n*\n")
 
 
 def test_a_newer_version_may_say_more(path: Path) -> None:

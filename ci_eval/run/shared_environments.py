@@ -1,0 +1,111 @@
+"""Virtual environments of the job that the base arm uses, too.
+
+`.venv` is in no commit, so the work tree of the merge base lacks it.  Made from the same files of
+dependencies, it is the right one for both.  But it may hold code of the change: its modules, if the
+change was installed into it, or whatever a change committed under its name.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from ci_eval.plugins.points import Agent
+from ci_eval.records.errors import UsageError
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.workers.setup_commands import DEPENDENCY_FILES
+from ci_eval.text.json_text import NotJsonError, parse_json
+
+_MAX_LINES = 1_000
+"""Lines read of a file of paths."""
+
+
+def share(agents: Iterable[Agent], change: RunContext, tree: Path, root: Path) -> Iterator[str]:
+    """Link the environments of agents of the change into the work tree `tree` of the merge base.
+
+    `root` is the folder of the configuration there.  Yields the folders of the merge base that
+    stand for those of the change from which the environments import, as after `pip install -e .`.
+
+    Raises:
+        GitError: the clone cannot be read.
+        UsageError: an environment may differ from that of the merge base, or holds the change.
+
+    """
+    top = change.clone.top
+    if change.agent_account or top is None:
+        return  # agents of the change could write to it
+    for folder in dict.fromkeys(map(_environment, agents)):
+        here, there = (Path(os.path.normpath(each / folder)) for each in (change.root, root))
+        is_inside = folder != Path() and there.is_relative_to(tree)
+        if not is_inside or os.path.lexists(there) or not (here / "pyvenv.cfg").is_file():
+            continue
+        if _is_committed(here, change):
+            continue
+        way_out = "let the agent's `setup` make it, which runs for both"
+        for name in (*_differing(change.root, root), *_differing(top, tree)):
+            raise UsageError(f"{name} differs, so {folder} may not fit the merge base; {way_out}")
+        if _has_change(here, top):
+            message = f"the change is installed in {folder}, so it would stand for both; {way_out}"
+            raise UsageError(message)
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.symlink_to(here, target_is_directory=True)
+        for path in _imported(here):
+            if path.is_relative_to(top):
+                yield str(tree / path.relative_to(top))
+
+
+def _environment(agent: Any) -> Path:
+    """Return the folder of an agent's environment as configured; empty if it names no such one."""
+    interpreter = Path(getattr(agent, "interpreter", None) or "")
+    is_made = getattr(agent, "setup", ())  # in each work tree
+    if is_made or interpreter.is_absolute() or len(interpreter.parts) < 3:
+        return Path()
+    return interpreter.parent.parent
+
+
+def _is_committed(folder: Path, change: RunContext) -> bool:
+    """Return True if the change has files there, or a link that leads elsewhere in the clone."""
+    head, top = change.clone.head, change.clone.top
+    places = {folder, folder.resolve()}
+    inside = [str(each.relative_to(top)) for each in places if top and each.is_relative_to(top)]
+    return bool(head and inside and change.clone.view.run("ls-tree", head, "--", *inside))
+
+
+def _has_change(environment: Path, top: Path) -> bool:
+    """Return True if code of the clone was installed into an environment, as a copy."""
+    for path in environment.glob("lib*/python*/site-packages/*.dist-info/direct_url.json"):
+        try:
+            found = parse_json(path.read_bytes())
+        except (OSError, NotJsonError):
+            continue
+        if isinstance(found, dict) and not (found.get("dir_info") or {}).get("editable"):
+            url = str(found.get("url", ""))
+            if Path(unquote(url.removeprefix("file://"))).is_relative_to(top):
+                return True
+    return False
+
+
+def _differing(now: Path, before: Path) -> Iterator[str]:
+    """Yield the files of dependencies that differ between two folders."""
+    for name in sorted(_dependencies(now) | _dependencies(before)):
+        if _content(now / name) != _content(before / name):
+            yield name
+
+
+def _dependencies(folder: Path) -> set[str]:
+    return {path.name for pattern in DEPENDENCY_FILES for path in folder.glob(pattern)}
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() else None
+
+
+def _imported(environment: Path) -> Iterator[Path]:
+    """Yield the folders that the environment's `*.pth` files add to Python's path."""
+    for path in environment.glob("lib*/python*/site-packages/*.pth"):
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()[:_MAX_LINES]
+        except (OSError, UnicodeDecodeError):
+            continue
+        yield from (Path(line.strip()) for line in lines if line.startswith("/"))
