@@ -115,15 +115,33 @@ def _case_lines(
     source = f"{evalset.path}:{results[0].line or 1}" if evalset else ""
     named = Span(terminal(f"{key.case}: {key.agent} on {key.evalset}"), "strong")
     yield (status_span(status), named, Span(f"  {terminal(source)}", "faint"))
+    alike: dict[str, list[TrialResult]] = {}
     for result in results:
+        alike.setdefault(_content(result, traces.get(result.key)), []).append(result)
+    for result, *others in alike.values():
         if len(results) > 1:
-            time = duration(result.duration_s)
+            names = ", ".join(str(each.key.repeat + 1) for each in (result, *others))
+            said = f"repeats {names}, which are alike" if others else f"repeat {names}"
             yield ()
-            yield (status_span(result.status), Span(f"repeat {result.key.repeat + 1} ({time})"))
+            yield (status_span(result.status), Span(f"{said} ({duration(result.duration_s)})"))
         yield from trial_lines(result, traces.get(result.key), width=console.width())
     for text in _baseline(report, key) if report else ():
         yield (Span(terminal(text)),)
     yield ()
+
+
+def _content(result: TrialResult, trace: Trace | None) -> str:
+    """Return what is shown of a trial, to find those that are alike."""
+    scores = [score.model_dump(mode="json", exclude={"judging"}) for score in result.scores]
+    turns = [
+        (
+            turn.user,
+            turn.response,
+            [(call.name, call.args, call.result) for call in turn.tool_calls],
+        )
+        for turn in (trace.invocations if trace else ())
+    ]
+    return repr((result.error, scores, turns, result.output, result.cut_off))
 
 
 def _baseline(report: Report, key: TrialKey) -> Iterator[str]:

@@ -155,6 +155,8 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     errors = totals.incomplete if compared else totals.errors
     gate = _Gate(options, totals, groups, lacking, errors)
     reasons = [*gate.floors(by_threshold=by_threshold)]
+    if not by_threshold and options.min_pass_rate is None:
+        reasons += gate.failed_before(comparison)
     if loosened:
         reasons.append(_weakened(loosened, options))
     if mode != "threshold":
@@ -198,13 +200,22 @@ class _Gate:
         totals, allowed = self.totals, floors.Allowance.shared(self.groups, self.options)
         if by_threshold or self.options.min_pass_rate is not None:
             yield from floors.of_pass_rate(totals, self.options, allowed, tolerated=self.tolerated)
-        elif totals.failed:
-            failed = f"{counted(totals.failed, 'case')} below a threshold"
-            message = f"{failed} (does not block in regression mode)"
-            yield reason("failed_cases", "info", message)
         yield from floors.of_means(self.groups, self.options, allowed, tolerated=self.tolerated)
         if by_threshold:
             yield from self._failed_warnings()
+
+    def failed_before(self, comparison: Comparison | None) -> Iterator[Reason]:
+        """Yield the number of failed cases that are not named as broken or suspected."""
+        named_ones = {
+            (each.group.agent, each.group.evalset, each.case)
+            for each in (comparison.changes if comparison else ())
+            if each.change == "newly_failing" and (each.certain or each.suspected)
+        }
+        others = self.totals.failed - len(named_ones)
+        if others > 0:
+            failed = counted(others, "other case" if named_ones else "case")
+            message = f"{failed} below a threshold (does not block in regression mode)"
+            yield reason("failed_cases", "info", message)
 
     def _failed_warnings(self) -> Iterator[Reason]:
         """Yield the criteria of tier `warn` that cases failed."""

@@ -138,7 +138,8 @@ def _finding_lines(finding: Finding, width: int) -> Iterator[Line]:
     yield (Span(f"{kind} ", "bad"), Span(terminal(finding.name), "strong"), *_source(finding))
     if finding.alike:
         names = report_phrases.listed(finding.alike)
-        yield (Span(f"  {len(finding.alike)} alike: {terminal(names)}"),)
+        verb = "fails" if len(finding.alike) == 1 else "fail"
+        yield (Span(f"  {len(finding.alike)} more {verb} alike: {terminal(names)}"),)
     if finding.asked:
         yield (Span("  User: ", "faint"), Span(terminal(finding.asked)))
     for line in finding.lines:

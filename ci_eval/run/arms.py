@@ -155,9 +155,9 @@ class Arms:
             return ()
         drawn = [(self.change, found.change)]
         drawn += [(self.base, found.base)] if self.base else []
-        more = sum(redraw.count(arm.plan) for arm, redraw in drawn)
-        _log.info("a further round of %d trials: %s", more, found)
-        self.outputs.progress.rerun(more)
+        change, *base = (redraw.count(arm.plan) for arm, redraw in drawn)
+        _log.info("a further round of %d trials: %s", change + sum(base), found)
+        self.outputs.progress.rerun(change, sum(base))
         return [(arm, redraw.trials(arm.plan)) for arm, redraw in drawn if redraw]
 
     def _redraws(self) -> Redraws | None:

@@ -38,8 +38,8 @@ class Progress:
     def advanced(self) -> None:
         """Handle a trial of the base arm."""
 
-    def rerun(self, trials: int) -> None:
-        """Handle trials added because the verdict is inconclusive."""
+    def rerun(self, trials: int, base: int) -> None:
+        """Handle trials of the change and of its base arm, added because of a doubt."""
 
     def reused(self, trials: int, invocations: int) -> None:
         """Handle what was reused from the run that this one resumes.

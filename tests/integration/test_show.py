@@ -47,14 +47,14 @@ def test_a_case_that_could_not_be_observed_is_shown_with_its_error(project):
     assert "  │ at line 3" in lines
 
 
-def test_a_pattern_selects_cases_and_repeats_are_shown_in_turn(project):
+def test_a_pattern_selects_cases_and_repeats_that_are_alike_are_shown_once(project):
     project.traces(*(each for case in CASES for each in (case, case)))
     project.ci_eval("run", "--repeats", "2")
 
     lines = project.ci_eval("show", "*r*").out.splitlines()
     heads = [line.split()[1] for line in lines if line.startswith("PASSED ") and "bot on" in line]
     assert heads == ["greets:", "refunds:", "tracks:"]
-    assert len([line for line in lines if line.startswith("PASSED repeat 2")]) == 3
+    assert len([line for line in lines if line.startswith("PASSED repeats 1, 2, which are")]) == 3
 
 
 def test_the_change_since_the_baseline_is_shown(project):

@@ -68,6 +68,8 @@ class Progress(collect.Progress):
         self._ended = dict.fromkeys(Status, 0)
         self._causes: Counter[tuple[str, ...]] = Counter()
         """Number of trials by agent and cause of error."""
+        self._places: Counter[tuple[str, ...]] = Counter()
+        """Number of trials by case and status."""
         self._bar: Any = None
 
     def __enter__(self) -> Self:
@@ -111,16 +113,17 @@ class Progress(collect.Progress):
         if self._bar:
             self._bar.advance(self._bar.task_ids[0])
         elif self._count > STEPS and self._done * STEPS % self._count < STEPS:
-            say(f"{self._done}/{self._count}: {self._so_far()}")
+            say(f"{self._done}/{self._count} trials: {self._so_far()}")
 
-    def rerun(self, trials: int) -> None:
+    def rerun(self, trials: int, base: int) -> None:
         """Add trials, and print the reason."""
-        if not trials:
+        if not trials + base:
             return
-        self._count += trials
+        self._count += trials + base
         if self._bar:
             self._bar.update(self._bar.task_ids[0], total=self._count)
-        self._print(f"inconclusive: running {counted(trials, 'more trial')}")
+        beside = f", {base:,} of the merge base" if base else ""
+        self._print(f"in doubt: {counted(trials, 'more trial')}{beside}")
 
     def reused(self, trials: int, invocations: int) -> None:
         """Print what was reused from the run that this one resumes."""
@@ -128,15 +131,19 @@ class Progress(collect.Progress):
         say(f"reused {counted(trials, 'trial')}{begun} from the previous run")
 
     def _is_news(self, result: TrialResult) -> bool:
-        """Return True if this is the agent's first error with this cause."""
+        """Return True if a case did not end like this before, nor the agent by this cause."""
         cause = result.error.cause if result.error else None
         if cause is None:
-            return True
+            place = (*result.key.place, result.status)
+            self._places[place] += 1
+            return self._places[place] == 1
         self._causes[result.key.agent, *cause] += 1
         return self._causes[result.key.agent, *cause] == 1
 
     def _so_far(self) -> str:
-        return ", ".join(f"{count} {status}" for status, count in self._ended.items() if count)
+        counts = {status.value: count for status, count in self._ended.items()}
+        counts["of the merge base"] = self._done - sum(counts.values())
+        return ", ".join(f"{count} {said}" for said, count in counts.items() if count)
 
     def _print(self, line: str) -> None:
         if self._bar:

@@ -291,7 +291,7 @@ def test_a_configuration_is_checked_with_what_it_names() -> None:
     (warning,) = said(checked("a.yaml", CONFIG))
     assert warning.startswith("warning smoke.evalset.json:1: 1 case expects a response, which no")
     more = CONFIG.replace("criteria:", "criteria:\n  response_match_score: 0.5")
-    assert said(checked("a.yaml", more)) == []
+    assert not any("which no criterion reads" in each for each in said(checked("a.yaml", more)))
     checked("smoke.evalset.json", {"eval_set_id": "s", "eval_cases": [{"eval_id": "a"}]})
     found = checked("a.yaml", CONFIG)
     assert said(found) == [
