@@ -61,16 +61,19 @@ class Lineage:
         chosen = origins[:limit]
         for _, origin in found:
             is_used = any(origin is other for _, other in chosen)
-            said = "used" if is_used else f"not used: {self._why_not(origin)}"
+            said = "used" if is_used else f"not used: {self.why_not(origin.commit)}"
             _log.info("stored run of %s: %s", origin.shown, said)
         return [each for each, _ in chosen]
 
-    def _why_not(self, origin: "Origin") -> str:
-        if self.own and origin.commit == self.own:
-            return "it is a run of the commit under test"
-        if origin.commit in self.ancestors:
+    def why_not(self, commit: str | None) -> str:
+        """Return why a run of `commit` is not among those to compare with."""
+        if self.own and commit == self.own:
+            return "of this commit itself"
+        if commit in self.ancestors:
             return "enough runs are nearer"
-        return "runs of nearer commits exist, or it is of another branch"
+        if self.ancestors:
+            return "of no ancestor; nearer runs exist, or it is of another branch"
+        return "enough runs are newer"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ Templates get a `Page` and nothing else.  It has all counts of the report, but o
 entries of long lists: a document shrinks by showing fewer entries, never in mid-sentence.
 """
 
+import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from ci_eval.text.templates import code
 MAX_REASONS = 5
 """The most reasons of one severity at the top of a document."""
 _MAX_COMMAND = 200
+_LOG = re.compile(r"(https?://[\w.:-]+/[\w./~-]+)/(?:actions/runs|pipelines)/\d+", re.ASCII)
+_COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,17 @@ class Page:
     """Command to reproduce the most important case locally; empty if there is none."""
     save_command: str
     """Command to make this run the baseline; empty if CI stores merged runs automatically."""
+
+    @property
+    def log_url(self) -> str:
+        """The page of the workflow run or pipeline; empty outside of CI."""
+        return self.meta.url if _LOG.fullmatch(self.meta.url) else ""
+
+    @property
+    def commit_url(self) -> str:
+        """The page of the commit; empty if unknown."""
+        found, commit = _LOG.fullmatch(self.meta.url), self.meta.commit or ""
+        return f"{found[1]}/commit/{commit}" if found and _COMMIT.fullmatch(commit) else ""
 
 
 def page_of(report: Report, bounds: Bounds) -> Page:

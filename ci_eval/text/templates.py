@@ -46,7 +46,6 @@ _LINKED = re.compile(
 )
 """Starts of what GitHub or GitLab turn into a mention, an issue, an emoji or a link."""
 _ADDRESS = re.compile(r"https?://[\w.:-]+(/[\w.~/#%+-]*)?", re.ASCII)
-_COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _LINKED_IN_CODE = re.compile(r"@(?=\S)|:(?=//)|www(?=\.)", re.IGNORECASE)
 """Starts of links that are recognised even inside an HTML code element."""
 
@@ -99,11 +98,6 @@ def link(address: str, text: str) -> str:
     `text` must be trusted.
     """
     return f"[{text}]({address})" if _ADDRESS.fullmatch(address) else text
-
-
-def commit(identifier: str) -> str:
-    """Return a commit, which GitHub and GitLab link if it is a whole one."""
-    return identifier if _COMMIT.fullmatch(identifier) else code(identifier[:10])
 
 
 def _without_comments(text: str) -> str:
@@ -295,7 +289,7 @@ def _minus(text: str) -> str:
 # --- Templates ------------------------------------------------------------------------------
 
 _FILTERS: tuple[Callable[..., str], ...] = (
-    *(markdown, code, html_code, block, link, commit),
+    *(markdown, code, html_code, block, link),
     *(score, measure, exact, difference, percent, p_value, duration, dollars, counted),
 )
 

@@ -44,10 +44,10 @@ def save_command(config: str, run: str, *, from_pull_request: bool) -> int:
 @config_option
 @json_option
 def show(config: str, *, as_json: bool) -> int:
-    """Show the stored runs that a run would be compared with, nearest first."""
+    """Show the stored runs, first those that a run would be compared with, nearest first."""
     loaded, context = load.load(config)
     stored = load.stored_baseline(loaded, context)
-    found = shown_runs(stored, context.now())
+    found = shown_runs(stored, loaded.suite, context.now())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     else:

@@ -12,7 +12,9 @@ from ci_eval.text.templates import counted, difference, duration, plain
 
 MAX_MEANS = 5
 """Maximum number of means in a trend."""
-_RUNS = ("run", "age", "commit", "branch", "distance", "passed", "failed", "errors")
+MAX_UNUSED = 20
+"""Maximum number of runs shown that would not be compared."""
+_RUNS = ("run", "age", "commit", "branch", "distance", "passed", "failed", "errors", "compared")
 _MEANS = ("agent", "evalset", "criterion", "mean", "trend", "oldest to nearest")
 _COMMIT = 10
 """Length of an abbreviated commit hash."""
@@ -26,18 +28,26 @@ class ShownRun(Noted):
     """Number of commits before the one to compare with; `None` if it is no ancestor."""
     age_s: float | None = None
     """Seconds since it began; `None` if unknown."""
+    unused: str = ""
+    """Why a run would not be compared with it; empty if it would."""
 
 
-def shown_runs(before: Baseline, now: float) -> list[ShownRun]:
-    """Return summaries of the stored runs, nearest first; `now` is the Unix time."""
+def shown_runs(before: Baseline, suite: str, now: float) -> list[ShownRun]:
+    """Return summaries of the stored runs: those to compare with, nearest first, then the others.
+
+    `now` is the Unix time.
+    """
+    ids = {past.meta.run_id for past in before.runs}
+    others = [each for each in before.history if each.run_id not in ids]
     return [
         ShownRun(
-            **note(past).model_dump(),
-            suite=past.meta.suite,
-            distance=before.lineage.distance(past.meta.commit),
-            age_s=_age(past.meta.created, now),
+            **each.model_dump(),
+            suite=suite,
+            distance=before.lineage.distance(each.commit),
+            age_s=_age(each.created, now),
+            unused="" if each.run_id in ids else before.lineage.why_not(each.commit),
         )
-        for past in before.runs
+        for each in (*map(note, before.runs), *others)
     ]
 
 
@@ -47,13 +57,19 @@ def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str) -> None:
         out(f"no stored runs to compare {suite!r} with")
         out("store one with `ci-eval run --baseline-save`; in CI only on a tracked branch")
         return
-    out_table(_RUNS, [_run(each) for each in runs])
+    compared = [each for each in runs if not each.unused]
+    shown = runs[: len(compared) + MAX_UNUSED]
+    out_table(_RUNS, [_run(each) for each in shown])
+    if len(runs) > len(shown):
+        out(f"… and {len(runs) - len(shown)} more; --json has all")
     out()
-    groups = dict.fromkeys(each.group for run in runs for each in run.groups)
-    out_table(_MEANS, [_group(key, runs) for key in groups])
-    out()
-    where = f", looked for on {lineage.base!r}" if lineage.base else ""
-    out(f"{counted(len(runs), 'run')} of {suite!r}{where}")
+    groups = dict.fromkeys(each.group for run in compared for each in run.groups)
+    if groups:
+        out_table(_MEANS, [_group(key, compared) for key in groups])
+        out()
+    where = f" with base branch {lineage.base!r}" if lineage.base else ""
+    stored = counted(len(runs), "stored run")
+    out(f"a run of {suite!r}{where} would be compared with {len(compared)} of {stored}")
     if lineage.shallow:
         out("the clone is shallow, so older ancestors are unknown")
 
@@ -74,6 +90,7 @@ def _run(run: ShownRun) -> tuple[str, ...]:
         run.branch or "-",
         "-" if run.distance is None else counted(run.distance, "commit"),
         *map(str, (cases.passed, cases.failed, cases.errors)),
+        f"no: {run.unused}" if run.unused else "yes",
     )
 
 

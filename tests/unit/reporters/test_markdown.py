@@ -540,23 +540,29 @@ def test_the_evidence_begins_with_what_the_user_asked() -> None:
     assert "\n**User:** What does &#42;it&#42; cost? <sub><code>evals/smoke" in text
 
 
-def test_the_log_its_files_and_the_commit_are_linked() -> None:
-    report = make_report("c pass 0.9")
-    commit = str(report.meta.commit)
-    assert f"\n<sub>Commit {commit}</sub>\n" in comment(report)
-    for url, shown in (
+RUN = "https://github.com/o/r/actions/runs/1"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
         (
-            "https://github.com/o/r/actions/runs/1",
-            (
-                "[Log](https://github.com/o/r/actions/runs/1) · "
-                "[Reports](https://github.com/o/r/actions/runs/1#artifacts) · Commit"
-            ),
+            RUN,
+            f"[Log]({RUN}) · [Reports]({RUN}#artifacts) · Commit [0123456789](https://github.com/o/r/commit/0123456789abcdef",
         ),
-        ("https://gitlab.com/o/r/-/pipelines/1", "[Log](https://gitlab.com/o/r/-/pipelines/1) · C"),
-        ("javascript:alert(1)", "<sub>Log · Commit"),
-    ):
-        meta = report.meta.model_copy(update={"url": url})
-        assert shown in comment(report.model_copy(update={"meta": meta}))
+        (
+            "https://gitlab.com/g/p/-/pipelines/1",
+            "/-/pipelines/1) · Commit [0123456789](https://gitlab.com/g/p/-/commit/0123456789abcdef",
+        ),
+        ("", "<sub>Commit <code>0123456789</code></sub>"),
+        ("javascript:alert(1)", "<sub>Commit <code>0123456789</code></sub>"),
+        ("https://evil.example/x", "<sub>Commit <code>0123456789</code></sub>"),
+    ],
+)
+def test_the_log_its_files_and_the_commit_are_linked(url: str, shown: str) -> None:
+    report = make_report("c pass 0.9")
+    meta = report.meta.model_copy(update={"url": url})
+    assert shown in comment(report.model_copy(update={"meta": meta}))
 
 
 def test_an_interval_is_cut_to_what_is_possible_and_left_out_for_few_pairs() -> None:
