@@ -69,9 +69,15 @@ def written(run: Run, stored: Sequence[Past], path: Path, shown: str, *, window:
         ) from exc
 
 
+_WAY_OUT = (
+    "this is the stored baseline: restore it, or remove it and store a run of the base branch "
+    "with `ci-eval baseline save`"
+)
+
+
 def fault(message: str, shown: str, *, line: int | None = None, hint: str = "") -> BaselineError:
     """Return an error about the stored file `shown`."""
-    return BaselineError(problems=[Problem(message, shown, line)], hint=hint)
+    return BaselineError(problems=[Problem(message, shown, line)], hint=hint or _WAY_OUT)
 
 
 @contextmanager
@@ -80,7 +86,8 @@ def baseline_errors(hint: str | None = None) -> Iterator[None]:
     try:
         yield
     except (UsageError, BaselineError) as exc:
-        hint = exc.hint if hint is None else hint
+        if hint is None:
+            hint = exc.hint or (_WAY_OUT if exc.problems else "")
         raise BaselineError(str(exc), hint=hint, problems=exc.problems) from exc
 
 

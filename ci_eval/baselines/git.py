@@ -93,7 +93,10 @@ class GitStore(FileStore):
         except GitError:
             inside = "."
         if inside == ".":
-            raise fault("is outside of the repository, so git has no versions of it", self.path)
+            hint = "set `path` to a file in the repository"
+            raise fault(
+                "is outside of the repository, so git has no versions of it", self.path, hint=hint
+            )
         return inside
 
 

@@ -144,7 +144,7 @@ def test_an_absolute_path_may_lead_into_the_repository(repo: Repo) -> None:
 @pytest.mark.parametrize("path", ["../base.json", "/base.json", "x/../../base.json", "."])
 def test_what_is_outside_of_the_repository_has_no_versions(repo: Repo, path: str) -> None:
     found = refusal(repo.folder, GitStore(path=path))
-    assert found == f"{path}: is outside of the repository, so git has no versions of it"
+    assert found.startswith(f"{path}: is outside of the repository, so git has no versions of it")
 
 
 def test_outside_of_a_repository_there_is_nothing_to_read(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_folder_is_no_baseline(repo: Repo) -> None:
     commit = repo.commit("a folder", **{"base.json/x": ""})
     repo.on("change").commit("d")
     (repo.folder / "base.json/x").unlink()
-    assert refusal(repo.folder) == f"{commit[:12]}:base.json: is not a file"
+    assert refusal(repo.folder).startswith(f"{commit[:12]}:base.json: is not a file")
 
 
 def test_a_link_is_not_followed(repo: Repo) -> None:
@@ -188,7 +188,7 @@ def test_what_is_too_long_is_not_read(repo: Repo, monkeypatch: pytest.MonkeyPatc
     commit = repo.commit("long", **{"base.json": "x" * (2**20 + 1)})
     repo.on("change").commit("d")
     found = f"{commit[:12]}:base.json: cannot be read from git: it is larger than 1 MiB"
-    assert refusal(repo.folder) == found
+    assert refusal(repo.folder).startswith(found)
 
 
 def test_in_a_shallow_clone_it_is_said_what_is_missing(repo: Repo, tmp_path: Path) -> None:
