@@ -61,6 +61,14 @@ class BranchStore(BaselineStore):
         with self._opened(context) as branch:
             return branch.shown
 
+    def first_push(self, suite: str, context: RunContext) -> str:
+        """Return the branch, if it is not on the remote yet."""
+        with self._opened(context) as branch:
+            if branch.remote.is_clone:
+                return ""
+            branch.fetch(suite)
+            return "" if branch.tip else branch.shown
+
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the summaries of the runs, from the index."""
         with self._opened(context) as branch:

@@ -144,6 +144,11 @@ def out_list(title: str, lines: Sequence[str]) -> None:
         out(f"… and {len(lines) - MAX_LISTED} more; --json has all")
 
 
+def is_watched() -> bool:
+    """Return True if the user can answer prompts."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def shown_cases(given: int | None) -> int:
     """Return the number of failed cases to print: as given, or by `--quiet` and `--verbose`."""
     if given is not None:

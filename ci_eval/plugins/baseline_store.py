@@ -68,6 +68,16 @@ class BaselineStore(Plugin):
         del context
         return f"the store {self.type_name!r}"
 
+    def first_push(self, suite: str, context: RunContext) -> str:
+        """Return what saving would create in a repository of others; empty if nothing.
+
+        Raises:
+            BaselineError: the store cannot be reached.
+
+        """
+        del suite, context
+        return ""
+
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return summaries of the stored runs of `suite`, newest first; empty if unknown.
 

@@ -1,9 +1,11 @@
 """`ci-eval baseline …` and `ci-eval compare`, in a temporary project, by the command."""
 
+import io
 import json
 import shutil
 
 import pytest
+from support.git_repositories import Repo, make_hub
 from support.project import CONFIG, GREETS, REFUNDS, TRACKS, Project, changed
 
 WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
@@ -254,3 +256,33 @@ def test_runs_that_have_nothing_in_common_are_no_comparison(two_runs):
     assert ended.code == 4
     assert "share no agent, evalset and criterion" in ended.err
     assert "(other on smoke by" in ended.err
+
+
+@pytest.fixture
+def with_hub(project, monkeypatch, tmp_path_factory):
+    """A repository with a remote that has no data branch yet, at a terminal, after a run."""
+    hub = make_hub(tmp_path_factory.mktemp("hubs"))
+    project.config(CONFIG + "baseline: {store: branch}\n")
+    repo = Repo(project.folder)
+    repo.git("init", "--quiet", "--initial-branch=main")
+    repo.git("remote", "add", "origin", hub.as_uri())
+    repo.commit("an agent")
+    project.ci_eval("run")
+    monkeypatch.setattr("ci_eval.cli.console.is_watched", lambda: True)
+    return repo
+
+
+@pytest.mark.parametrize(("answer", "arguments"), [("y\n", ()), ("n\n", ()), ("", ("--yes",))])
+def test_on_a_terminal_the_first_push_to_a_remote_is_asked_for(
+    project, with_hub, monkeypatch, answer, arguments
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    ended = project.ci_eval("baseline", "save", *arguments)
+    stores = answer != "n\n"
+
+    assert ("Create the branch 'ci-eval-data' of 'origin'?" in ended.out) is bool(answer)
+    assert bool(with_hub.git("ls-remote", "--heads", "origin", "ci-eval-data")) is stores
+    assert ended.code == (0 if stores else 2)
+    if stores:  # then the branch is there
+        project.ci_eval("run")
+        assert "Create" not in project.ci_eval("baseline", "save").out

@@ -540,7 +540,7 @@ def asked(monkeypatch):
     """Answer the questions as somebody at a terminal would."""
 
     def answer(*answers: str) -> str:
-        monkeypatch.setattr("ci_eval.cli.init.command._is_watched", lambda: True)
+        monkeypatch.setattr("ci_eval.cli.init.command.is_watched", lambda: True)
         result = CliRunner().invoke(cli, ["init"], input="".join(f"{each}\n" for each in answers))
         assert result.exception is None, result.output
         return result.output
@@ -615,7 +615,7 @@ def test_with_yes_nothing_is_asked(repository, asked, monkeypatch):
     repository({})
     monkeypatch.setattr("click.prompt", lambda *_, **__: pytest.fail("asked"))
     monkeypatch.setattr("click.confirm", lambda *_, **__: pytest.fail("asked"))
-    monkeypatch.setattr("ci_eval.cli.init.command._is_watched", lambda: True)
+    monkeypatch.setattr("ci_eval.cli.init.command.is_watched", lambda: True)
 
     assert main(["init", "--yes"]) == 0
 

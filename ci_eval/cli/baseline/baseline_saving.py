@@ -4,6 +4,8 @@ import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
 
+import click
+
 from ci_eval.cli import console, load
 from ci_eval.cli.baseline import baseline_save_policy
 from ci_eval.config.config_schema import GateOptions
@@ -17,9 +19,14 @@ from ci_eval.text.templates import counted
 
 
 def save(
-    config: Config, given: str, context: RunContext, *, from_pull_request: bool = False
+    config: Config,
+    given: str,
+    context: RunContext,
+    *,
+    from_pull_request: bool = False,
+    may_ask: bool = False,
 ) -> None:
-    """Store the run that the user calls `given`.
+    """Store the run that the user calls `given`; ask first, if that creates something elsewhere.
 
     Raises:
         UsageError: it is no run, is incomplete, or does not belong into the baseline.
@@ -32,6 +39,8 @@ def save(
     load.require_suite(config, meta)
     _refuse_incomplete(collected, config.gate)
     baseline_save_policy.check(store, context, from_pull_request=from_pull_request)
+    if may_ask and (created := store.first_push(config.suite, context)):
+        click.confirm(f"Create the {created}?", default=True, abort=True)
     saved = store.save(collected.run, context)
     stored = f"stored {meta.run_id}" if saved else f"{meta.run_id} is already stored"
     console.say(f"{stored}: {store.place(context)}")

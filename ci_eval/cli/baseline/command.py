@@ -29,14 +29,16 @@ def baseline() -> None:
 @click.option(
     "--from-pull-request", is_flag=True, help="Also store runs of unmerged pull requests."
 )
-def save_command(config: str, run: str, *, from_pull_request: bool) -> int:
+@click.option("--yes", is_flag=True, help="Do not ask before the first push to a remote.")
+def save_command(config: str, run: str, *, from_pull_request: bool, yes: bool) -> int:
     """Store a run in the baseline, even a failed one, but not an incomplete one.
 
     In CI only runs of tracked branches are stored: on pushes, schedules and by hand, and of pull
-    requests when they are merged.
+    requests when they are merged.  On a terminal it asks before the first push to a remote.
     """
     loaded, context = load.load(config)
-    save(loaded, run, context, from_pull_request=from_pull_request)
+    may_ask = not yes and console.is_watched()
+    save(loaded, run, context, from_pull_request=from_pull_request, may_ask=may_ask)
     return ExitCode.PASSED
 
 

@@ -2,13 +2,13 @@
 
 import os
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from ci_eval.cli.console import is_watched
 from ci_eval.cli.init import config_text
 from ci_eval.cli.init.config_text import Draft
 from ci_eval.cli.init.first_agent import Candidate, candidates
@@ -67,7 +67,7 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     found = survey(context.root)
     for line in _found(found):
         _say(line)
-    asks = not yes and _is_watched()
+    asks = not yes and is_watched()
     names, draft = _write_all(found, context, asks=asks, force=force)
     for name in names:
         _say(f"wrote {os.path.normpath(Path(folder) / name)}")
@@ -137,11 +137,6 @@ def _beside(candidate: Candidate) -> dict[str, str]:
     if not candidate.evalsets:
         texts[STARTER] = source("init/smoke.yaml.in")
     return texts
-
-
-def _is_watched() -> bool:
-    """Return True if the user can answer prompts."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 # --- Questions --------------------------------------------------------------------------------
