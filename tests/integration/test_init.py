@@ -284,6 +284,61 @@ def test_without_a_key_nothing_is_run_and_the_key_is_named(repository, recorded,
     assert lacking in capsys.readouterr().err
 
 
+def test_each_eval_config_judges_the_evalsets_beside_it(repository, capsys):
+    root = repository(
+        {
+            "shop/agent.py": AGENT,
+            "shop/fast/a.evalset.json": evalset(GREETS),
+            "shop/fast/b.evalset.json": evalset(TRACKS),
+            "shop/fast/test_config.json": config(
+                tool_trajectory_avg_score=1.0, response_match_score=0.9
+            ),
+            "shop/slow/c.evalset.json": evalset(REFUNDS),
+            "shop/slow/test_config.json": config(response_match_score=0.2),
+        }
+    )
+
+    assert main(["init", "--yes"]) == 0
+    assert main(["validate"]) == 0, capsys.readouterr().err
+    made = written(root)
+    assert made["criteria"] == {
+        "tool_trajectory_avg_score": 1.0,
+        "response_match_score": 0.9,
+        "response_match_score-slow": {"use": "response_match_score", "threshold": 0.2},
+    }
+    assert made["matrix"] == [
+        {"evalsets": ["a", "b"], "criteria": ["tool_trajectory_avg_score", "response_match_score"]},
+        {"evalsets": ["c"], "criteria": ["response_match_score-slow"]},
+    ]
+
+
+def test_an_agent_of_adk_may_be_in_the_package_itself(repository):
+    root = repository({"shop/__init__.py": AGENT, "shop/smoke.evalset.json": evalset(GREETS)})
+
+    main(["init", "--yes"])
+
+    assert written(root)["agents"]["shop"]["adk"] == "shop"
+
+
+@pytest.mark.parametrize(
+    ("file", "installed"),
+    [
+        ("agents/shop/requirements.txt", "install -r agents/shop/requirements.txt"),
+        ("agents/pyproject.toml", "install -e ./agents"),
+        ("requirements.txt", "install -r requirements.txt"),
+        ("other/requirements.txt", "install google-adk"),
+    ],
+)
+def test_the_dependencies_are_those_nearest_to_the_agent(repository, file, installed):
+    root = repository(
+        {"agents/shop/agent.py": AGENT, "a.evalset.json": evalset(GREETS), file: "google-adk\n"}
+    )
+
+    main(["init", "--yes"])
+
+    assert f" {installed}\n" in (root / ".github/workflows/ci-eval.yml").read_text()
+
+
 @pytest.mark.parametrize(
     ("installed", "uses"),
     [

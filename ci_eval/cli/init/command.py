@@ -13,7 +13,12 @@ from ci_eval.cli.init import config_text
 from ci_eval.cli.init.config_text import Draft
 from ci_eval.cli.init.first_agent import Candidate, candidates
 from ci_eval.cli.init.first_config import decide, runs_module
-from ci_eval.cli.init.repository_survey import Survey, survey, with_evalset
+from ci_eval.cli.init.repository_survey import (
+    Survey,
+    required_packages,
+    survey,
+    with_evalset,
+)
 from ci_eval.cli.init.workflow import (
     Packages,
     installed_action,
@@ -192,12 +197,9 @@ def _packages(found: Survey, candidate: Candidate) -> Packages | None:
     if candidate.recording:
         return None
     source = candidate.source
-    if found.requirements == "requirements.txt":
-        needed = "-r requirements.txt"
-    elif found.requirements:
-        needed = "-e ."
-    else:
-        needed = PACKAGES.get(source.kind, "") if source else ""
+    needed = required_packages(found.root, source.folder if source else "")
+    if not needed and source:
+        needed = PACKAGES.get(source.kind, "")
     own = found.interpreter is not None
     return Packages(needed, own) if needed or own else None
 

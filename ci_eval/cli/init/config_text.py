@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from ci_eval.cli.evalset.evalset_yaml import yaml_text
 from ci_eval.cli.init.drafted_config_check import AskedModel
@@ -61,10 +62,29 @@ def config_text(draft: Draft) -> str:
         agents=_section("agents", {draft.agent_name: dict(draft.agent)}, draft.agent_notes),
         evalsets=_section("evalsets", dict(draft.evalsets), draft.evalset_notes),
         criteria=_section("criteria", dict(scoring.criteria), [*notes, *scoring.notes]),
+        matrix=yaml_text({"matrix": _matrix(draft)}) if scoring.parts else "",
         asks=bool(draft.asked),
         stores_itself=draft.stores_itself,
         allowed=textwrap.indent(allowed, "  "),
     )
+
+
+def _matrix(draft: Draft) -> list[Json]:
+    """Return which criteria score which evalsets; criteria of no eval config score all."""
+    scoring = draft.scoring
+    of_some = {name for part in scoring.parts for name in part.criteria}
+    of_all = [name for name in scoring.criteria if name not in of_some]
+    return [
+        {
+            "evalsets": [
+                name
+                for name, path in draft.evalsets.items()
+                if any(fnmatchcase(each, path) for each in part.evalsets) or path in part.evalsets
+            ],
+            "criteria": [*(name for name in part.criteria if name in scoring.criteria), *of_all],
+        }
+        for part in scoring.parts
+    ]
 
 
 def filled(template: str, **values: object) -> str:

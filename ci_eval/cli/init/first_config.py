@@ -11,6 +11,7 @@ from ci_eval.cli.init.first_criteria import (
     Scoring,
     anything_said,
     of_eval_config,
+    of_eval_configs,
     of_preset,
     with_anything_said,
     without_refused,
@@ -106,8 +107,13 @@ def _scoring(survey: Survey, evalsets: Sequence[FoundEvalSet], preset: str | Non
     if config is None:
         found = of_preset(preset or DEFAULT_PRESET, evalsets)
     else:
-        found = of_eval_config(survey.root, config, agentflow=_is_agentflow(survey))
-        others = [each for each in survey.eval_configs if each != config]
+        owned = _owned(survey, evalsets)
+        agentflow = _is_agentflow(survey)
+        if len(owned) > 1:
+            found = of_eval_configs(survey.root, owned, agentflow=agentflow)
+        else:
+            found = of_eval_config(survey.root, config, agentflow=agentflow)
+        others = [each for each in survey.eval_configs if each not in (config, *owned)]
         found.notes += [f"Another eval config, not used: {each}." for each in others]
     return found if found.criteria else _instead(found, evalsets)
 
@@ -148,6 +154,15 @@ def _nearest_config(survey: Survey, evalsets: Sequence[FoundEvalSet]) -> str | N
         return min((_steps(at.parts, folder.parts) for folder in folders), default=0)
 
     return min(survey.eval_configs, key=distance, default=None)
+
+
+def _owned(survey: Survey, evalsets: Sequence[FoundEvalSet]) -> dict[str, list[FoundEvalSet]]:
+    """Return the evalsets by the eval config that lies nearest to each."""
+    found: dict[str, list[FoundEvalSet]] = {}
+    for evalset in evalsets:
+        if config := _nearest_config(survey, [evalset]):
+            found.setdefault(config, []).append(evalset)
+    return found
 
 
 def _steps(one: Sequence[str], other: Sequence[str]) -> int:

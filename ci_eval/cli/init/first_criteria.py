@@ -1,10 +1,11 @@
 """Choice of criteria: from an eval config, a preset, or what the cases expect."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from ci_eval.cli.init.first_agent import free_name
 from ci_eval.cli.init.repository_survey import FoundEvalSet
 from ci_eval.config import presets
 from ci_eval.config.criterion_names import Dialect, resolve
@@ -27,6 +28,16 @@ class Scoring:
     """Why something is there, or is not, one line each."""
     dialect: Dialect | None = None
     """Whose eval config it is, where the file itself does not tell."""
+    parts: tuple["Part", ...] = ()
+    """Which criteria score which evalsets, where each has an eval config of its own."""
+
+
+class Part(NamedTuple):
+    """Some evalsets, and the criteria of their eval config."""
+
+    evalsets: frozenset[str]
+    """Their paths."""
+    criteria: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -73,6 +84,32 @@ def written_out(root: Path, path: str, dialect: Dialect | None) -> Scoring:
     found.notes += [
         _left_out(each.where, each.message) for each in read.problems if each.severity == "error"
     ]
+    return found
+
+
+def of_eval_configs(
+    root: Path, owned: Mapping[str, Sequence[FoundEvalSet]], *, agentflow: bool
+) -> Scoring:
+    """Return a scoring by several eval configs, each for the evalsets that it owns."""
+    found = Scoring()
+    for path, evalsets in owned.items():
+        one = of_eval_config(root, path, agentflow=agentflow)
+        found.dialect = found.dialect or one.dialect
+        written = written_out(root, path, one.dialect)
+        names = []
+        for name, spec in written.criteria.items():
+            if found.criteria.get(name, spec) == spec:
+                found.criteria[name] = spec
+                names.append(name)
+                continue
+            # The same criterion with other options needs a name of its own.
+            options = spec if isinstance(spec, dict) else {"threshold": spec}
+            own = free_name(f"{name}-{Path(path).parent.name}", found.criteria)
+            found.criteria[own] = {"use": name, **options}
+            names.append(own)
+        found.notes += written.notes
+        part = Part(frozenset(each.path for each in evalsets), tuple(names))
+        found.parts = (*found.parts, part)
     return found
 
 
@@ -134,7 +171,7 @@ def with_anything_said(scoring: Scoring) -> Scoring:
         "`says_something` only checks that there is an answer."
     )
     criteria = {**scoring.criteria, **anything_said().criteria}
-    return Scoring(criteria, [*scoring.notes, note], scoring.dialect)
+    return replace(scoring, criteria=criteria, notes=[*scoring.notes, note])
 
 
 def without_refused(scoring: Scoring, errors: Sequence[Problem]) -> Scoring | None:
@@ -149,7 +186,7 @@ def without_refused(scoring: Scoring, errors: Sequence[Problem]) -> Scoring | No
         return None
     kept = {name: spec for name, spec in scoring.criteria.items() if name not in refused}
     notes = [_left_out(name, why) for name, why in refused.items()]
-    return Scoring(kept, [*scoring.notes, *notes], scoring.dialect)
+    return replace(scoring, criteria=kept, notes=[*scoring.notes, *notes])
 
 
 def _expected(evalsets: Sequence[FoundEvalSet]) -> _Expected:

@@ -2,9 +2,10 @@
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ci_eval.cli.init.surveyed_agents import Sources, read_sources
 from ci_eval.config.eval_config import read_eval_config
@@ -42,7 +43,6 @@ _RECORDED = re.compile(
     r"evalset_result|trace|record|session|span|transcript|conversation", re.IGNORECASE
 )
 _EVAL_CONFIG = re.compile(r"(test|eval)[\w-]*config[\w-]*\.json", re.IGNORECASE)
-_REQUIREMENTS = ("requirements.txt", "pyproject.toml")
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,6 @@ class Survey:
     sources: Sources = field(default_factory=Sources)
     interpreter: str | None = None
     """The Python of the repository's own environment, where there is one."""
-    requirements: str = ""
-    """The file that says what has to be installed."""
     cut_off: bool = False
     """Whether a limit was reached."""
 
@@ -88,9 +86,23 @@ def survey(root: Path) -> Survey:
         eval_configs=tuple(configs),
         sources=read_sources(root, files),
         interpreter=INTERPRETER if _is_program(root / INTERPRETER) else None,
-        requirements=next((each for each in _REQUIREMENTS if (root / each).is_file()), ""),
         cut_off=cut_off,
     )
+
+
+def required_packages(root: Path, folder: str) -> str:
+    """Return what pip is given for the code in `folder`: by the nearest file there or above.
+
+    Empty if no file says it.
+    """
+    start = PurePosixPath(folder)
+    for each in dict.fromkeys((start, *start.parents)):
+        requirements = each / "requirements.txt"
+        if (root / requirements).is_file():
+            return shlex.join(["-r", str(requirements)])
+        if (root / each / "pyproject.toml").is_file():
+            return shlex.join(["-e", f"./{each}" if each.parts else "."])
+    return ""
 
 
 def with_evalset(found: Survey, path: str) -> Survey:

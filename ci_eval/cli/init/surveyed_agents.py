@@ -24,6 +24,8 @@ _MESSAGES = frozenset(
 _GIVEN = frozenset({"history", "session"})
 """What an agent gets beside the message where it names it."""
 _MODULES = ("agent", "assistant", "bot", "chatbot", "app", "main", "__init__")
+_ADK_MODULES = frozenset({"agent.py", "__init__.py"})
+"""Where ADK looks for `root_agent`."""
 _TESTS = frozenset({"test", "tests", "testing"})
 _FRAMEWORKS = {
     "agentflow": "AgentFlow",
@@ -122,9 +124,10 @@ def read_sources(root: Path, files: Sequence[str]) -> Sources:
             if package in _FRAMEWORKS:
                 frameworks.setdefault(_FRAMEWORKS[package], file)
         found = agent_object(tree, own)
-        if found and (_name(file) != "agent.py" or not _is_adk(tree, beside=found[1])):
+        may_be_adk = _name(file) in _ADK_MODULES
+        if found and not (may_be_adk and _is_adk(tree, beside=found[1])):
             others += _of_object(file, *found)
-        elif _name(file) == "agent.py" and _is_adk(tree):
+        elif may_be_adk and _is_adk(tree):
             adk.append(_of_adk(root, file))
         else:
             others += _callables(file, tree)
@@ -137,7 +140,7 @@ def read_sources(root: Path, files: Sequence[str]) -> Sources:
 
 
 def _is_adk(tree: ast.Module, *, beside: str = "") -> bool:
-    """Return True if an `agent.py` has an agent of ADK, by the names under which ADK looks for it.
+    """Return True if a module has an agent of ADK, by the names under which ADK looks for it.
 
     `beside` is the name of one of another framework.
     """

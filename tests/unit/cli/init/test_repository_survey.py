@@ -7,7 +7,7 @@ import pytest
 from support.project import CASES, GREETS, REFUNDS
 
 from ci_eval.cli.init import repository_survey
-from ci_eval.cli.init.repository_survey import survey, with_evalset
+from ci_eval.cli.init.repository_survey import required_packages, survey, with_evalset
 
 EVALSET = json.dumps({"eval_set_id": "s", "eval_cases": list(CASES)})
 LINE = json.dumps({"eval_id": "greets", "invocations": GREETS["conversation"]}) + "\n"
@@ -156,7 +156,8 @@ def test_eval_configs_are_those_that_name_criteria(look):
 
 def test_the_interpreter_and_the_requirements_are_found(look, tmp_path):
     found = look(**{".venv/bin/python": "", "pyproject.toml": ""})
-    assert (found.interpreter, found.requirements) == (None, "pyproject.toml")
+    assert found.interpreter is None
+    assert required_packages(tmp_path, "") == "-e ."
 
     (tmp_path / ".venv/bin/python").chmod(0o755)
     assert look().interpreter == ".venv/bin/python"
