@@ -21,6 +21,7 @@ RUN pip install --no-cache-dir --disable-pip-version-check --root-user-action=ig
 
 COPY pyproject.toml README.md LICENSE ./
 COPY templates templates
+COPY docs/troubleshooting.md docs/troubleshooting.md
 COPY ci_eval ci_eval
 RUN pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation \
         --no-index --wheel-dir wheels .

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import logs
+from ci_eval.cli.error_codes import codes_of
 from ci_eval.records.errors import Problem
 from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
 from ci_eval.records.results import JudgeUsage
@@ -123,13 +124,18 @@ def _templates() -> Any:
     return found
 
 
-def say_problems(problems: Iterable[Problem]) -> None:
-    """Print at most `MAX_PROBLEMS` problems, errors first."""
+def say_problems(problems: Iterable[Problem], hint: str = "") -> None:
+    """Print at most `MAX_PROBLEMS` problems, errors first, then the hint and the codes."""
     listed = sorted(problems, key=lambda problem: problem.severity)
     for problem in listed[:MAX_PROBLEMS]:
         say(f"{problem.severity}: {problem}" if problem.severity == "warning" else str(problem))
     if len(listed) > MAX_PROBLEMS:
         say(f"… and {len(listed) - MAX_PROBLEMS} more")
+    if hint:
+        say(hint)
+    errors = (each.message for each in listed if each.severity == "error")
+    if codes := codes_of(errors):
+        say(f"{', '.join(codes)}: `ci-eval explain {codes[0]}` tells more")
 
 
 def out_list(title: str, lines: Sequence[str]) -> None:

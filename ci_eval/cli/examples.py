@@ -16,6 +16,7 @@ EXAMPLES = {
     "evalset list": "ci-eval evalset list evals",
     "evalset migrate": "ci-eval evalset migrate evals",
     "evalset update": "ci-eval evalset update evals/smoke.yaml --file changed.yaml",
+    "explain": "ci-eval explain CE0103",
     "gate explain": "ci-eval gate explain",
     "gate power": "ci-eval gate power --drop 0.05",
     "init": "ci-eval init --yes",

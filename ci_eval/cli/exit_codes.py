@@ -97,9 +97,7 @@ def complain(error: CiEvalError, env: Mapping[str, str], *, as_json: bool) -> Ex
     from ci_eval.pull_requests.github_runner import annotate
 
     problems = error.problems or (Problem(str(error)),)
-    console.say_problems(problems)
-    if error.hint:
-        console.say(error.hint)
+    console.say_problems(problems, error.hint)
     with apart_from_json(as_json=as_json):
         annotate(problems, env)
     if as_json:
@@ -119,7 +117,11 @@ def print_json(value: Any) -> None:
 
 
 def _as_json(problem: Problem) -> dict[str, Any]:
+    from ci_eval.cli.error_codes import explaining
+
+    entry = explaining(problem.message)
     return {
+        "code": entry.code if entry else None,
         "file": problem.file,
         "severity": problem.severity,
         "line": problem.line,

@@ -20,6 +20,7 @@ COMMANDS = {
     "baseline": ("baseline.command:baseline", "Store, show, compare and prune baseline runs."),
     "compare": ("gate.command:compare", "Compare two runs."),
     "evalset": ("evalset.commands:evalsets", "List, create, edit and convert evalsets."),
+    "explain": ("error_codes:explain", "Explain an error by its code: its cause, and what to do."),
     "gate": ("gate.command:gate", "Explain verdicts; estimate the drops that can be detected."),
     "init": ("init.command:init", "Write a configuration and a workflow for a repository."),
     "judge": ("judge_check.command:judge", "Measure how well a judge agrees with people."),

@@ -11,8 +11,10 @@ import pytest
 from support.markdown_pages import DOCS
 from support.messages import collect
 
+from ci_eval.cli.error_codes import entries
+
 PAGE = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
-ENTRY = re.compile(r"^(?:- |  )(?P<ticks>`+) ?(.+?) ?(?P=ticks)<br>$", re.MULTILINE)
+ENTRY = re.compile(r"^  (?P<ticks>`+) ?(.+?) ?(?P=ticks)<br>$", re.MULTILINE)
 
 NOT_TOLD = {
     "… …, which is not JSON: …": "how `the agent …` goes on",
@@ -67,6 +69,16 @@ def test_every_message_is_explained(messages: dict[str, str]) -> None:
 def test_what_the_page_explains_are_messages(messages: dict[str, str]) -> None:
     said = [entry for entry in ENTRIES if not any(explains(entry, text) for text in messages)]
     assert said == []
+
+
+def test_each_entry_has_a_code_of_its_own() -> None:
+    """By section and place, so that a new one takes the next number of its section."""
+    codes = re.findall(r'^- <a id="ce(\d{4})"></a>\*\*CE(\d{4})\*\*<br>$', PAGE, re.MULTILINE)
+    assert all(anchor == code for anchor, code in codes)
+    assert len(dict(codes)) == len(codes) == len(re.findall("^- ", PAGE, re.MULTILINE))
+    assert [entry.code for entry in entries()] == [f"CE{code}" for code, _ in codes]
+    assert [message for entry in entries() for message in entry.messages] == ENTRIES
+    assert all(entry.text for entry in entries())
 
 
 def test_no_message_is_explained_twice() -> None:

@@ -142,7 +142,7 @@ def baseline(path: Path) -> None:
     """`baseline show`, `baseline diff`, `gate power`, and a run that is compared."""
     runs = stored_runs(path, SHOWN)
     before = Baseline(runs, history=[note(each) for each in runs])
-    command_output.show_runs(command_output.shown_runs(before, 1.8e9), Lineage(), "shop")
+    command_output.show_runs(command_output.shown_runs(before, "shop", 1.8e9), Lineage(), "shop")
     known = taken(runs, before.history, None, judged=False)
     for past in runs[:1]:
         asked = power_analysis.Asked(past.meta.suite, RULES[0], past.meta.repeats, 5, 0.8, 0.05)

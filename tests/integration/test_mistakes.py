@@ -1,5 +1,6 @@
 """Mistakes of users, one a row: each names file, line, cause and way out, and has its exit code."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -301,6 +302,10 @@ def test_a_mistake_is_explained(
         assert part in said[at:], said
         at = said.index(part, at) + len(part)
     assert "Traceback" not in said
+    if code == 4 and "No such command" not in said:  # which is click's own
+        assert re.search(
+            r"^CE\d{4}[^:]*: `ci-eval explain CE\d{4}` tells more$", said, re.MULTILINE
+        )
 
 
 def test_the_cause_is_the_first_thing_in_every_document(folder: Path) -> None:

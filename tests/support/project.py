@@ -122,5 +122,5 @@ def changed(original: dict[str, Any], answered: str, *calls: Any) -> dict[str, A
 
 
 def problems(ended: Ended) -> Sequence[str]:
-    """Return the lines on stderr."""
-    return ended.err.splitlines()
+    """Return the lines on stderr, without the codes of the errors."""
+    return [line for line in ended.err.splitlines() if not line.endswith("` tells more")]

@@ -313,7 +313,7 @@ def test_nothing_runs_when_an_input_is_wrong(
     assert action.main() == ExitCode.USAGE_ERROR
     printed = capsys.readouterr()
     message = "input 'repeats': expected a whole number, found 'many'"
-    assert printed.err == f"{message}\n"
+    assert printed.err.startswith(f"{message}\nCE")
     assert printed.out == f"::error title=ci-eval::{message}\n"
     assert "usage-error" in (workspace.parent / "output").read_text(encoding="utf-8")
 

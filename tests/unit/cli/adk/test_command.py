@@ -107,7 +107,7 @@ def test_two_evalsets_of_one_id_are_refused(shop):
     ended = shop.adk("agents/shop", "evals/a.json", "evals/b.json")
 
     assert ended.code == ExitCode.USAGE_ERROR
-    assert ended.err == "evals/b.json: has the same id 'same' as evals/a.json\n"
+    assert ended.err.startswith("evals/b.json: has the same id 'same' as evals/a.json\nCE")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,107 @@
+"""Codes of error messages: `CE0412`.  Each stands for one entry of the troubleshooting page.
+
+The page is the only source: an entry begins with its code and the messages that it explains, in
+which `…` stands for any text.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.text.suggest import did_you_mean
+
+_PAGE = "docs/troubleshooting.md"
+_ENTRY = re.compile(
+    r'^- <a id="ce\d+"></a>\*\*(CE\d+)\*\*<br>\n((?:  .*\n|\n(?=  ))+)', re.MULTILINE
+)
+_MESSAGE = re.compile(r"^  (?P<ticks>`+) ?(.+?) ?(?P=ticks)<br>\n", re.MULTILINE)
+_LEAST_LETTERS = 5
+"""A message with fewer letters beside its gaps would fit anything, so it must be the same."""
+_SAID = 3
+"""The most codes that are named for one error."""
+
+
+class Entry(NamedTuple):
+    """What the page says of some messages."""
+
+    code: str
+    messages: tuple[str, ...]
+    text: str
+    """Their cause, and what to do."""
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """Return all entries of the page, which an installation carries inside the package."""
+    package = Path(__file__).parents[1]
+    path = next(each for each in (package / _PAGE, package.parent / _PAGE) if each.is_file())
+    found = []
+    for entry in _ENTRY.finditer(path.read_text(encoding="utf-8")):
+        messages = tuple(each[2] for each in _MESSAGE.finditer(entry[2]))
+        text = " ".join(_MESSAGE.sub("", entry[2]).split())
+        found.append(Entry(entry[1], messages, text))
+    return tuple(found)
+
+
+def explaining(message: str) -> Entry | None:
+    """Return the entry that explains `message`: of several the one with most of its text.
+
+    More may follow what the entry says, such as a suggestion, and a place may come before it.
+    """
+    while message:
+        if found := _explaining(message):
+            return found
+        message = message.partition(": ")[2]
+    return None
+
+
+def _explaining(message: str) -> Entry | None:
+    fitting = (
+        (bool(found.group("rest")), -len(pattern.replace("…", "")), entry)
+        for entry in entries()
+        for pattern in entry.messages
+        if (found := _compiled(pattern).fullmatch(message))
+    )
+    return min(fitting, default=(False, 0, None), key=lambda each: each[:2])[2]
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    few = len(re.sub(r"\W", "", pattern)) < _LEAST_LETTERS
+    parts = [pattern] if few else pattern.split("…")
+    return re.compile(".*".join(map(re.escape, parts)) + r"(?P<rest>(?:[.,;:(]| \().*|)", re.DOTALL)
+
+
+def codes_of(messages: Iterable[str]) -> list[str]:
+    """Return the codes of the first messages that have one."""
+    found = (entry.code for each in messages if (entry := explaining(each)))
+    return [*dict.fromkeys(found)][:_SAID]
+
+
+@click.command()
+@click.argument("code", metavar="CODE")
+def explain(code: str) -> int:
+    """Explain an error: its cause, and what to do.
+
+    CODE is the code that a message ends with, such as CE0103, or the message itself.
+    """
+    known = {entry.code: entry for entry in entries()}
+    found = known.get(code.strip().upper()) or explaining(code.strip())
+    if found is None:
+        raise UsageError(f"no error has the code or the text {code!r}{did_you_mean(code, known)}")
+    click.echo(found.code)
+    for message in found.messages:
+        click.echo(f"  {message}")
+    click.echo()
+    click.echo(click.wrap_text(_plain(found.text), 80))
+    return ExitCode.PASSED
+
+
+def _plain(text: str) -> str:
+    """Return Markdown as a terminal shows it: links by their text."""
+    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text).replace("<br>", " ")

@@ -1,0 +1,50 @@
+"""Codes of errors, and what `ci-eval explain` says of them."""
+
+import pytest
+
+from ci_eval.cli.error_codes import codes_of, explaining
+from ci_eval.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("message", "explained"),
+    [
+        ("no such file", "no such file"),
+        ("traces.jsonl: no such file", "no such file"),
+        ("unknown key. Did you mean 'expected'?", "unknown key…"),
+        ("byte 0xff is not UTF-8", "byte … is not UTF-8…"),
+        ("is larger than 8 MiB, the limit for this kind of file", "is larger than … MiB, the"),
+    ],
+)
+def test_a_message_is_found_with_what_varies_in_it(message: str, explained: str) -> None:
+    entry = explaining(message)
+    assert entry
+    assert any(each.startswith(explained) for each in entry.messages)
+
+
+def test_what_no_entry_explains_has_no_code() -> None:
+    assert codes_of(["zzz", "no such file", "is not a file"]) == ["CE0101"]
+
+
+def test_a_code_is_explained_in_whatever_case(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "ce0101"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("CE0101\n  no such file\n")
+    assert "Paths in a configuration are relative" in said
+
+
+def test_a_message_may_be_given_instead(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "is not a file"]) == 0
+    assert capsys.readouterr().out.startswith("CE0101\n")
+
+
+def test_links_are_shown_by_their_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "the action has no such input"]) == 0
+    said = capsys.readouterr().out
+    assert "these inputs" in " ".join(said.split())
+    assert "](" not in said
+
+
+def test_an_unknown_code_is_an_error_that_suggests_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "CE9999"]) == 4
+    assert "no error has the code or the text 'CE9999'" in capsys.readouterr().err
