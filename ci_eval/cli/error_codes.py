@@ -13,7 +13,6 @@ from typing import NamedTuple
 import click
 
 from ci_eval.records.errors import ExitCode, UsageError
-from ci_eval.text.suggest import did_you_mean
 
 _PAGE = "docs/troubleshooting.md"
 _ENTRY = re.compile(
@@ -88,18 +87,24 @@ def codes_of(messages: Iterable[str]) -> list[str]:
 def explain(code: str) -> int:
     """Explain an error: its cause, and what to do.
 
-    CODE is the code that a message ends with, such as CE0103, or the message itself.
+    CODE is the code that a message ends with, such as CE0103, or a part of the message.
     """
     known = {entry.code: entry for entry in entries()}
-    found = known.get(code.strip().upper()) or explaining(code.strip())
+    found = known.get(code.strip().upper()) or explaining(code.strip()) or _containing(code)
     if found is None:
-        raise UsageError(f"no error has the code or the text {code!r}{did_you_mean(code, known)}")
+        raise UsageError(f"no error has the code or the text {code!r}")
     click.echo(found.code)
     for message in found.messages:
         click.echo(f"  {message}")
     click.echo()
     click.echo(click.wrap_text(_plain(found.text), 80))
     return ExitCode.PASSED
+
+
+def _containing(text: str) -> Entry | None:
+    """Return the first entry with a message that contains `text`."""
+    wanted = text.strip().lower()
+    return next((e for e in entries() if any(wanted in each.lower() for each in e.messages)), None)
 
 
 def _plain(text: str) -> str:

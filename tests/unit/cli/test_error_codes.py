@@ -34,7 +34,7 @@ def test_a_code_is_explained_in_whatever_case(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_message_may_be_given_instead(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "is not a file"]) == 0
+    assert main(["explain", "Is not a FILE"]) == 0
     assert capsys.readouterr().out.startswith("CE0101\n")
 
 
