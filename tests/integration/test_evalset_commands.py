@@ -56,7 +56,7 @@ def test_a_list_shows_every_evalset_and_names_those_that_are_broken(project):
 
     assert ended.code == ExitCode.USAGE_ERROR
     assert ended.out.splitlines() == [
-        "-      bad.evalset.json    -      - cases",
+        "-      bad.evalset.json    -      -",
         "own    own.yaml            cases  2 cases",
         "smoke  smoke.evalset.json  adk    3 cases",
     ]

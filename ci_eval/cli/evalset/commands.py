@@ -75,13 +75,13 @@ def list_sets(folder: str, *, as_json: bool) -> int:
     if as_json:
         print_json(rows)
     else:
-        table = [
-            [terminal("-" if cell is None else str(cell)) for cell in row.values()] for row in rows
-        ]
+        for row in rows:
+            row["cases"] = None if row["cases"] is None else counted(row["cases"], "case")
+        table = [["-" if cell is None else terminal(cell) for cell in row.values()] for row in rows]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
             padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-            click.echo(f"{'  '.join(padded).rstrip()} cases")
+            click.echo("  ".join(padded).rstrip())
     say_problems(problems)
     return ExitCode.USAGE_ERROR if problems else ExitCode.PASSED
 
