@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from ci_eval.recordings._jaeger_spans import as_otlp, is_jaeger_span
 from ci_eval.recordings._recording_reading import MAX_PROBLEMS
 from ci_eval.recordings._span_attributes import first, raw_attributes, text_in, tree_of
 from ci_eval.records.cases import Json
@@ -15,7 +16,10 @@ from ci_eval.records.errors import Problem, UsageError
 from ci_eval.text.json_text import MAX_DEPTH, NotJsonError, decode, refuse_many, skip
 from ci_eval.text.yaml_files import read_text
 
-_OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans")
+_OTLP_LISTS = (
+    *("resourceSpans", "scopeSpans", "spans"),
+    *("batches", "instrumentationLibrarySpans"),  # as Grafana Tempo and older exporters say
+)
 _NANO = 1e9
 _LONGEST_NUMBER = 30
 _LATEST = 1e11
@@ -132,11 +136,16 @@ def _raw_spans(value: Json, resource: Json = None) -> Iterator[tuple[Mapping[str
         return
     if not isinstance(value, Mapping):
         raise _NoSpanError("expected a span, or an export of spans")
+    if isinstance(value.get("trace"), Mapping) and not _is_span(value):
+        yield from _raw_spans(value["trace"], resource)  # Tempo's newer answers
+        return
     lists = [key for key in (*_OTLP_LISTS, "data") if isinstance(value.get(key), list)]
     if lists and not _is_span(value):
-        within = value.get("resource")
+        within = value.get("resource") or value.get("processes")
         for key in lists:
             yield from _raw_spans(value[key], within if within is not None else resource)
+    elif is_jaeger_span(value):
+        yield as_otlp(value, resource)
     elif _is_span(value):
         yield value, value.get("resource") or resource
     elif value and not any(key in value for key in _OTLP_LISTS):

@@ -78,6 +78,8 @@ class OpenTelemetry(RecordingReader):
     and `gen_ai.completion.0.…` (OpenLLMetry), and from `gcp.vertex.agent.llm_request`,
     `llm_response`, `tool_call_args` and `tool_response` (ADK).
 
+    **Files** are OTLP's JSON, what SDKs print, Jaeger's JSON, and Tempo's (`batches`, `trace`).
+
     Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/, which is still in development.
     """
 

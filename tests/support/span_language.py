@@ -115,3 +115,43 @@ def _moment(second: float) -> str:
 def printed(values: Iterable[Any]) -> str:
     """Return objects as they are printed: over several lines, one after the other."""
     return "\n".join(json.dumps(value, indent=4) for value in values)
+
+
+# --- Jaeger and Tempo -------------------------------------------------------------------------
+
+
+def jaeger(*spans: Sketch) -> dict[str, Any]:
+    """Return the answer of Jaeger's API, whose names of spans are their ids."""
+    processes = {"p1": {"serviceName": "shop", "tags": _tags({"host.name": "one"})}}
+    found = [_jaeger_span(each) for each in spans]
+    return {"data": [{"traceID": "t", "spans": found, "processes": processes}], "errors": None}
+
+
+def _jaeger_span(each: Sketch) -> dict[str, Any]:
+    failed = {"error": True, "otel.status_code": "ERROR", "otel.status_description": each.error}
+    parents = [{"refType": "CHILD_OF", "traceID": each.trace, "spanID": each.parent}]
+    return {
+        "traceID": each.trace,
+        "spanID": each.name,
+        "operationName": each.name,
+        "references": parents if each.parent else [],
+        "startTime": int((BEGIN + each.start) * 10**6),
+        "duration": int((each.end - each.start) * 10**6),
+        "tags": _tags({**each.attributes, **(failed if each.error is not None else {})}),
+        "logs": [
+            {"timestamp": 1, "fields": _tags({"event": name, **about})}
+            for name, about in each.events
+        ],
+        "processID": "p1",
+    }
+
+
+def _tags(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "type": "string", "value": value} for key, value in attributes.items()]
+
+
+def tempo(*spans: Sketch) -> dict[str, Any]:
+    """Return the answer of Tempo's API, as it was before version 2."""
+    (resource,) = otlp(*spans)["resourceSpans"]
+    scopes = resource.pop("scopeSpans")
+    return {"batches": [{**resource, "instrumentationLibrarySpans": scopes}]}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.span_language import Sketch, console, otlp, printed, span
+from support.span_language import Sketch, console, jaeger, otlp, printed, span, tempo
 
 from ci_eval.recordings.otel import OpenTelemetry
 from ci_eval.records.cases import Invocation
@@ -88,8 +88,14 @@ WEATHER = (
         json.dumps(console(*WEATHER)),
         "\n".join(map(json.dumps, console(*WEATHER))),
         printed(console(*WEATHER)),
+        json.dumps(jaeger(*WEATHER)),
+        json.dumps(tempo(*WEATHER)),
+        json.dumps({"trace": otlp(*WEATHER)}),
     ],
-    ids=["one export", "in any order", "an export a line", "a list", "lines", "printed"],
+    ids=[
+        *("one export", "in any order", "an export a line", "a list", "lines", "printed"),
+        *("Jaeger", "Tempo", "Tempo 2"),
+    ],
 )
 def test_a_run_of_an_agent_is_an_invocation_in_every_export(tmp_path: Path, text: str) -> None:
     turn = only(tmp_path, text)
@@ -105,6 +111,17 @@ def test_times_and_tokens_are_those_of_the_spans(tmp_path: Path) -> None:
     usages = [event.usage_metadata for event in turn.events or () if event.usage_metadata]
     assert usages == [{"prompt_token_count": 10, "candidates_token_count": 3}] * 2
     assert {event.author for event in turn.events or ()} == {"bot"}
+
+
+def test_jaeger_tells_times_errors_and_events(tmp_path: Path) -> None:
+    turn = only(tmp_path, jaeger(*WEATHER))
+    assert (turn.duration, turn.model_duration, turn.tool_duration) == (5, 2.5, 1)
+    (failed,) = recorded(tmp_path, jaeger(agent(0, 5, error="the model is overloaded")))
+    assert failed.error is not None
+    assert "the model is overloaded" in str(failed.error)
+    thrown = agent(0, 5, error="", events=(("exception", {"exception.message": "no key"}),))
+    (failed,) = recorded(tmp_path, jaeger(thrown))
+    assert "no key" in str(failed.error)
 
 
 def test_a_tool_counts_only_while_no_model_is_at_work(tmp_path: Path) -> None:
