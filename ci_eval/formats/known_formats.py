@@ -22,12 +22,13 @@ _BY_KEY = (
     ("invocations", f"a recording; {_REPLAYS} it"),
     ("golden_questions", f"golden questions of another tool; {_REWRITE}"),
     ("test_cases", f"test cases of another tool; {_REWRITE}"),
-    ("evaluators", f"a dataset of Microsoft's AI agent evaluation; {_REWRITE}"),
+    ("evaluators", f"a list of evaluators, as of agentevals; {_CHOOSE}"),
     ("agentSpans", "a trace of DeepEval, which is not read; export OpenTelemetry's instead"),
     ("eval", "a log of Inspect, which is not read"),
     ("prompt", "a single case; put it into a list under `cases:`"),
     ("schema_version", "a file that ci-eval itself writes"),
 )
+_OF_MICROSOFT = {"data", "data_mapping", "openai_graders", "evaluator_parameters"}
 _KEYS_SHOWN = 5
 
 
@@ -57,6 +58,8 @@ def _object(head: Mapping[str, Json]) -> str:
         return _GRADES if "response_candidate_results" in case else _TRPC_RESULTS
     if head.keys() <= {"app_name", "user_id", "state"} and "user_id" in head:
         return "the session input of ADK's `adk eval_set add_eval_case`"
+    if "evaluators" in head and _OF_MICROSOFT & head.keys():
+        return f"a dataset of Microsoft's AI agent evaluation; {_REWRITE}"
     return next((what for key, what in _BY_KEY if key in head), "")
 
 

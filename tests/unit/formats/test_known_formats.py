@@ -29,6 +29,7 @@ def results(turn: object, key: str = "evalMetricResultPerInvocation") -> dict[st
         ({"golden_questions": []}, "golden questions of another tool; write its questions as"),
         ({"test_cases": []}, "test cases of another tool; write its questions as `cases:`"),
         ({"name": "x", "evaluators": [], "data": []}, "a dataset of Microsoft's AI agent"),
+        ({"evaluators": [{"name": "x", "type": "builtin"}]}, "a list of evaluators, as of agent"),
         ({"uuid": "x", "agentSpans": []}, "a trace of DeepEval"),
         ({"version": 2, "eval": {}}, "a log of Inspect"),
         ({"prompt": "Hi"}, "a single case; put it into a list under `cases:`"),
