@@ -1,7 +1,8 @@
 """Presets: named sets of criteria.
 
 The documentation of ADK recommends the first combinations; the thresholds are those of its
-examples. The others are AgentFlow's seven `EvalPresets`, with the thresholds of its factories.
+examples. The others are AgentFlow's seven `EvalPresets` and the three of its `EvalConfig`, with the
+thresholds of its factories.
 """
 
 from collections.abc import Mapping
@@ -237,6 +238,40 @@ class Custom(Judging):
         return found
 
 
+class Default(Judging):
+    """AgentFlow's `EvalConfig.default()`: exactly the tools, and the right answer."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        return {
+            "agentflow/tool_trajectory_avg_score": _trajectory(1.0, "EXACT", check_args=False),
+            "agentflow/response_match_score": self._judged(0.8),
+        }
+
+
+class Strict(Judging):
+    """AgentFlow's `EvalConfig.strict()`: exactly the tools and arguments, and a good answer."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        return {
+            "agentflow/tool_trajectory_avg_score": _trajectory(1.0, "EXACT", check_args=True),
+            "agentflow/response_match_score": self._judged(0.9),
+            "agentflow/llm_judge": self._judged(0.9, num_samples=5),
+        }
+
+
+class Relaxed(Judging):
+    """AgentFlow's `EvalConfig.relaxed()`: most of the tools in order, and about the answer."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        return {
+            "agentflow/tool_trajectory_avg_score": _trajectory(0.8, "IN_ORDER", check_args=False),
+            "agentflow/response_match_score": self._judged(0.6),
+        }
+
+
 def _trajectory(threshold: float, order: str, *, check_args: bool) -> dict[str, Any]:
     return {"threshold": threshold, "match_type": order, "check_args": check_args}
 
@@ -254,6 +289,9 @@ PRESETS: dict[str, type[Preset]] = {
     "safety_check": SafetyCheck,
     "comprehensive": Comprehensive,
     "custom": Custom,
+    "default": Default,
+    "strict": Strict,
+    "relaxed": Relaxed,
 }
 
 

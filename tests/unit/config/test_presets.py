@@ -111,8 +111,26 @@ AGENTFLOW: list[tuple[str, dict[str, Any], dict[str, dict[str, Any]]]] = [
             "trajectory": {"threshold": 1.0, "match_type": "ANY_ORDER"},
         },
     ),
+    ("default", {}, {"trajectory": {"threshold": 1.0}, "response_match": {"threshold": 0.8}}),
+    (
+        "strict",
+        {},
+        {
+            "trajectory": {"threshold": 1.0, "check_args": True},
+            "response_match": {"threshold": 0.9},
+            "llm_judge": {"threshold": 0.9, "num_samples": 5},
+        },
+    ),
+    (
+        "relaxed",
+        {},
+        {
+            "trajectory": {"threshold": 0.8, "match_type": "IN_ORDER"},
+            "response_match": {"threshold": 0.6},
+        },
+    ),
 ]
-"""What `EvalPresets` of 10xscale-agentflow 0.10.1 gives: the slots in use, and in each the
+"""What `EvalPresets` and `EvalConfig` of 10xscale-agentflow 0.10.1 give: the slots in use, and in each the
 threshold and what is not the package's default."""
 DEFAULTS = {"match_type": "EXACT", "check_args": False, "num_samples": 3, "judge_model": None}
 """The package's, but for the judge, which is one for the whole configuration here."""
@@ -139,7 +157,7 @@ def test_a_preset_of_agentflow_is_what_the_package_gives(
         assert all(whole[key] == value for key, value in UNSAID.items() if key in whole)
 
 
-def test_seven_presets_are_agentflows() -> None:
+def test_ten_presets_are_agentflows() -> None:
     assert {name for name, _, _ in AGENTFLOW} == PRESETS.keys() - {
         "regression",
         "correctness",
