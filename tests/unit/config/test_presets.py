@@ -130,8 +130,8 @@ AGENTFLOW: list[tuple[str, dict[str, Any], dict[str, dict[str, Any]]]] = [
         },
     ),
 ]
-"""What `EvalPresets` and `EvalConfig` of 10xscale-agentflow 0.10.1 give: the slots in use, and in each the
-threshold and what is not the package's default."""
+"""What `EvalPresets` and `EvalConfig` of 10xscale-agentflow 0.10.1 give: the slots in use, and in
+each the threshold and what is not the package's default."""
 DEFAULTS = {"match_type": "EXACT", "check_args": False, "num_samples": 3, "judge_model": None}
 """The package's, but for the judge, which is one for the whole configuration here."""
 UNSAID = {"semantics": "documented", "api_style": "responses", "enabled": True, "partial": False}
