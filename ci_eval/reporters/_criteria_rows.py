@@ -23,7 +23,7 @@ class Row:
     delta: Delta | None
     mark: Mark
     word: str
-    """What its mean did: `dropped`, `within noise`, `unchanged` …; empty if not compared."""
+    """What its mean did: `dropped`, `unchanged` …; empty if only single cases tell."""
     broke: int = 0
     """The number of cases that broke."""
     lower: int = 0
@@ -151,5 +151,4 @@ def _word(report: Report, summary: GroupSummary, delta: Delta | None) -> str:
         return delta.outcome.replace("_", " ")
     if has_dropped(delta):
         return "dropped" if summary.better == "higher" else "rose"
-    # Single cases regressed.
-    return "within noise" if delta.effect and not delta.steady else ""
+    return ""  # single cases regressed, which their own column says

@@ -354,7 +354,7 @@ def test_in_a_criterion_that_dropped_each_case_that_got_worse_is_evidence() -> N
     single = delta.model_copy(update={"p_value": 0.4, "level": 0.02})
     text = comment(compared(report, deltas=(single,)))
     assert "1 case broke: `b` (tool calls, response).\n" in text
-    assert "\N{MINUS SIGN}0.700, within noise |" in text
+    assert "\N{MINUS SIGN}0.700 |" in text
     assert "- **Flaked: worse, but no more than noise (1):** `a`\n" in text
 
 
