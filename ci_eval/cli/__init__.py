@@ -1,4 +1,4 @@
-"""Command-line interface: commands, options, console output, logs, exit codes, reference pages.
+"""Command-line interface: commands, options, console output, logs, error codes, reference pages.
 
 Modules of a command with a package of its own carry its subject in their names.
 
