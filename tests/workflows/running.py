@@ -24,7 +24,7 @@ OWNER = 1001
 """The user of GitHub's runners, to whom the workspace belongs; only root can give it away."""
 _OF_THE_ACTION = (
     *("action.yml", "host", "ci_eval", "templates", "examples", "pyproject.toml", "README.md"),
-    *("LICENSE", "requirements.lock", "requirements-build.lock"),
+    *("LICENSE", "requirements.lock", "requirements-build.lock", "docs"),
 )
 
 
