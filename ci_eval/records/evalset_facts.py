@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ci_eval.records.cases import EvalCase, Record
 from ci_eval.records.errors import Problem
+from ci_eval.records.stated_expectations import UNSTATED, Expectation, expects
 
 
 class EvalSet(Record):
@@ -30,6 +31,9 @@ class CaseFacts:
     with_state: list[int | None] = field(default_factory=list)
     """The lines of the first cases with an initial session state."""
 
+    expecting: dict[Expectation, tuple[int, int | None]] = field(default_factory=dict)
+    """The number of cases that expect something of that kind, and the line of the first."""
+
     def add(self, case: EvalCase) -> None:
         """Count `case`."""
         self.cases += 1
@@ -39,6 +43,10 @@ class CaseFacts:
         self.with_assertions += bool(case.assertions)
         if case.session_input and case.session_input.state and len(self.with_state) < MAX_LINES:
             self.with_state.append(case.line)
+        for what in UNSTATED:
+            if any(expects(turn, what) for turn in turns or ()):
+                count, line = self.expecting.get(what, (0, case.line))
+                self.expecting[what] = count + 1, line
 
 
 MAX_LINES = 20

@@ -22,6 +22,11 @@ SILENCE = "what is not stated of tool calls"
 """Topic of readers' warnings that matter only to criteria with `counts_silence`."""
 
 
+def expects(turn: Invocation, what: Expectation) -> bool:
+    """Return True if an invocation expects something there, not only that nothing is there."""
+    return states(turn, what) and (what != "tool_calls" or bool(turn.tool_calls))
+
+
 def states(turn: Invocation, what: Expectation) -> bool:
     """Return True if an expected invocation states `what`."""
     match what:

@@ -10,7 +10,7 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import Problem, Severity
 from ci_eval.records.evalset_facts import CaseFacts
-from ci_eval.records.stated_expectations import Expectation, states
+from ci_eval.records.stated_expectations import Expectation
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import UnderPython
 from ci_eval.text.templates import counted
@@ -210,23 +210,17 @@ _EXPECTED: Mapping[Expectation, tuple[str, str]] = {
 def unread_expectations(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Problem]:
     """Yield, for each evalset, what its cases expect and no criterion compares with."""
     for name, evalset in evalsets.items():
-        used = {
-            key: config.criteria[key]
-            for (_, at), each in pairs.items()
-            for key in each
-            if at == name
-        }
+        used = {key for (_, other), chosen in pairs.items() if other == name for key in chosen}
         for what, (said, suggested) in _EXPECTED.items():
-            if any(_reads(each, what) for each in used.values()):
+            count, line = evalset.opened.facts.expecting.get(what, (0, None))
+            if not count or any(_reads(config.criteria[key], what) for key in used):
                 continue
-            lines = [case.line for case in evalset.cases() if _expects(case, what)]
-            if lines:
-                verb = "expects" if len(lines) == 1 else "expect"
-                message = (
-                    f"{counted(len(lines), 'case')} {verb} {said}, which no criterion reads; add "
-                    f"`{suggested}` to the criteria"
-                )
-                yield Problem(message, evalset.shown, lines[0], severity="warning")
+            verb = "expects" if count == 1 else "expect"
+            message = (
+                f"{counted(count, 'case')} {verb} {said}, which no criterion reads; add "
+                f"`{suggested}` to the criteria"
+            )
+            yield Problem(message, evalset.shown, line, severity="warning")
 
 
 def _reads(criterion: AnyCriterion, what: Expectation) -> bool:
@@ -237,11 +231,3 @@ def _reads(criterion: AnyCriterion, what: Expectation) -> bool:
         return True
     any_reference = criterion.needs_reference and criterion.compared is None
     return any_reference or (what == "response" and criterion.judged)
-
-
-def _expects(case: EvalCase, what: Expectation) -> bool:
-    """Return True if an invocation expects something there, not only that nothing is there."""
-    turns = case.conversation or ()
-    if what == "tool_calls":
-        return any(states(turn, what) and turn.tool_calls for turn in turns)
-    return any(states(turn, what) for turn in turns)
