@@ -87,7 +87,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
         raise NoBaseArmError(f"the merge base cannot be checked out: {exc}") from exc
     _pretend_clone(tree, commit)
     own = _own_context(context, tree, tree / within)
-    shared = [*share(planned.config.agents.values(), context, tree, own.root)]
+    shared = [*share(planned.config.agents.values(), context, commit, tree, own.root)]
     if shared:
         searched = os.pathsep.join(filter(None, (*shared, own.env.get("PYTHONPATH"))))
         own = replace(own, env={**own.env, "PYTHONPATH": searched})

@@ -7,7 +7,8 @@ change was installed into it, or whatever a change committed under its name.
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
@@ -19,13 +20,25 @@ from ci_eval.text.json_text import NotJsonError, parse_json
 
 _MAX_LINES = 1_000
 """Lines read of a file of paths."""
+_INSTALLING = (
+    *DEPENDENCY_FILES,
+    *("*requirements*.txt", "*requirements*.in", "*constraints*.txt", "*.lock", "pylock*.toml"),
+    *("Pipfile", "environment*.yml", "environment*.yaml", ".python-version", ".gitlab-ci.yml"),
+)
+"""Names of files that may say what a job installs."""
+_REQUIREMENTS = "requirements"
+_WORKFLOWS = (".github/workflows/", ".github/actions/")
+"""A workflow may name packages itself."""
 
 
-def share(agents: Iterable[Agent], change: RunContext, tree: Path, root: Path) -> Iterator[str]:
+def share(
+    agents: Iterable[Agent], change: RunContext, commit: str, tree: Path, root: Path
+) -> Iterator[str]:
     """Link the environments of agents of the change into the work tree `tree` of the merge base.
 
-    `root` is the folder of the configuration there.  Yields the folders of the merge base that
-    stand for those of the change from which the environments import, as after `pip install -e .`.
+    `commit` is the merge base, and `root` the folder of the configuration there.  Yields the
+    folders of the merge base that stand for those of the change from which the environments
+    import, as after `pip install -e .`.
 
     Raises:
         GitError: the clone cannot be read.
@@ -43,7 +56,7 @@ def share(agents: Iterable[Agent], change: RunContext, tree: Path, root: Path) -
         if _is_committed(here, change):
             continue
         way_out = "let the agent's `setup` make it, which runs for both"
-        for name in (*_differing(change.root, root), *_differing(top, tree)):
+        for name in _differing(change, commit, top, tree):
             raise UsageError(f"{name} differs, so {folder} may not fit the merge base; {way_out}")
         if _has_change(here, top):
             message = f"the change is installed in {folder}, so it would stand for both; {way_out}"
@@ -86,15 +99,22 @@ def _has_change(environment: Path, top: Path) -> bool:
     return False
 
 
-def _differing(now: Path, before: Path) -> Iterator[str]:
-    """Yield the files of dependencies that differ between two folders."""
-    for name in sorted(_dependencies(now) | _dependencies(before)):
-        if _content(now / name) != _content(before / name):
+def _differing(change: RunContext, commit: str, top: Path, tree: Path) -> Iterator[str]:
+    """Yield the files that say what to install, and differ between the change and `commit`."""
+    names = {
+        name
+        for each in filter(None, (change.clone.head, commit))
+        for name in change.clone.view.run("ls-tree", "-rz", "--name-only", each).split(b"\0")
+    }
+    for name in sorted(os.fsdecode(each) for each in names):
+        if _says_what_to_install(name) and _content(top / name) != _content(tree / name):
             yield name
 
 
-def _dependencies(folder: Path) -> set[str]:
-    return {path.name for pattern in DEPENDENCY_FILES for path in folder.glob(pattern)}
+def _says_what_to_install(name: str) -> bool:
+    path = PurePosixPath(name)
+    in_folder = _REQUIREMENTS in path.parts[:-1] or name.startswith(_WORKFLOWS)
+    return in_folder or any(fnmatchcase(path.name, each) for each in _INSTALLING)
 
 
 def _content(path: Path) -> bytes | None:
@@ -108,4 +128,4 @@ def _imported(environment: Path) -> Iterator[Path]:
             lines = path.read_text(encoding="utf-8").splitlines()[:_MAX_LINES]
         except (OSError, UnicodeDecodeError):
             continue
-        yield from (Path(line.strip()) for line in lines if line.startswith("/"))
+        yield from (Path(os.path.normpath(line.strip())) for line in lines if line.startswith("/"))

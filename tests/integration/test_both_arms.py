@@ -254,12 +254,19 @@ def test_an_environment_that_git_ignores_is_that_of_both(suite):
 
 
 @pytest.mark.usefixtures("packages")
-def test_an_environment_of_other_dependencies_is_not_that_of_the_merge_base(suite):
-    begin_in_venv(suite, **{"requirements.txt": "dep\n"})
-    suite.commit("more", **{"requirements.txt": "dep\nother\n"})
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("requirements.txt", "agents/shop/requirements-dev.txt", "requirements/base.txt"),
+        *("uv.lock", ".github/workflows/evaluate.yml"),
+    ],
+)
+def test_an_environment_of_other_dependencies_is_not_that_of_the_merge_base(suite, file):
+    begin_in_venv(suite, **{file: "dep\n"})
+    suite.commit("more", **{file: "dep\nother\n"})
     ended = suite.change(BREAKS)
 
-    assert "requirements.txt differs, so .venv may not fit the merge base; let the" in ended.out
+    assert f"{file} differs, so .venv may not fit the merge base; let the" in ended.out
 
 
 def test_code_in_development_mode_is_that_of_each_arm(suite, packages):
