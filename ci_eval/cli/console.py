@@ -133,7 +133,7 @@ def say_problems(problems: Iterable[Problem], hint: str = "") -> None:
         say(f"… and {len(listed) - MAX_PROBLEMS} more")
     if hint:
         say(hint)
-    errors = (each.message for each in listed if each.severity == "error")
+    errors = (each.message for each in listed[:MAX_PROBLEMS] if each.severity == "error")
     if codes := codes_of(errors):
         say(f"{', '.join(codes)}: `ci-eval explain {codes[0]}` tells more")
 

@@ -23,6 +23,8 @@ _LEAST_LETTERS = 5
 """A message with fewer letters beside its gaps would fit anything, so it must be the same."""
 _SAID = 3
 """The most codes that are named for one error."""
+_MAX_CHARS = 1_000
+"""Length of a message that is looked up."""
 
 
 class Entry(NamedTuple):
@@ -77,8 +79,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def codes_of(messages: Iterable[str]) -> list[str]:
-    """Return the codes of the first messages that have one."""
-    found = (entry.code for each in messages if (entry := explaining(each)))
+    """Return the codes of the messages."""
+    found = (entry.code for each in messages if (entry := explaining(each[:_MAX_CHARS])))
     return [*dict.fromkeys(found)][:_SAID]
 
 

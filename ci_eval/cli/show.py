@@ -131,7 +131,7 @@ def _case_lines(
 
 
 def _content(result: TrialResult, trace: Trace | None) -> str:
-    """Return what is shown of a trial, to find those that are alike."""
+    """Return the displayed content of a trial; equal content is displayed once."""
     scores = [score.model_dump(mode="json", exclude={"judging"}) for score in result.scores]
     turns = [
         (

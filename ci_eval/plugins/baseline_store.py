@@ -69,7 +69,7 @@ class BaselineStore(Plugin):
         return f"the store {self.type_name!r}"
 
     def first_push(self, suite: str, context: RunContext) -> str:
-        """Return what saving would create in a repository of others; empty if nothing.
+        """Name the branch or object that saving would create in a remote; empty if none.
 
         Raises:
             BaselineError: the store cannot be reached.

@@ -61,11 +61,23 @@ def post(
 
     async def write(place: Place) -> Posted:
         writes = document or Markdown()
-        sections = with_distinct_names(section(each, place, writes) for each in reports)
+        trusted = (_without_foreign_link(each, context.env) for each in reports)
+        sections = with_distinct_names(section(each, place, writes) for each in trusted)
         wanted = any(calls_for(each, options.when) for each in reports)
         return await sticky_comment.post(place.thread, sections, options, wanted=wanted)
 
     return post_as(write, options, context, reports)
+
+
+def _without_foreign_link(report: Report, env: Mapping[str, str]) -> Report:
+    """Return the report without its link if that leads to another server than the job's.
+
+    An agent without an account of its own can write to the report folder.
+    """
+    server = env.get("GITHUB_SERVER_URL") or env.get("CI_SERVER_URL") or ""
+    if server and report.meta.url.startswith(f"{server.rstrip('/')}/"):
+        return report
+    return report.model_copy(update={"meta": report.meta.model_copy(update={"url": ""})})
 
 
 def post_as(

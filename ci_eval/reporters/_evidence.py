@@ -56,7 +56,7 @@ def exhibits_of(score: Score, *, max_lines: int, max_invocations: int = 3) -> It
 
 
 def differing(score: Score) -> tuple[str, ...]:
-    """Return what the evidence of a score compares: tool calls, the response, or neither."""
+    """Name the compared part of a score's evidence: tool calls, the response, or neither."""
     keys = {*(score.evidence or ())}.union(*(each.evidence or () for each in score.invocations))
     compared = (("actual_tool_calls", "tool calls"), ("actual", "response"))
     return tuple(word for key, word in compared if key in keys)

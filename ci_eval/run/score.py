@@ -105,7 +105,7 @@ async def score(
 
 
 def _messages(trial: Trial, trace: Trace) -> tuple[str, ...]:
-    """Return what the user said or, if the agent answered nothing, was going to say."""
+    """Return the messages of the user; if the agent answered nothing, those of the case."""
     turns = trace.invocations or trial.case.conversation or ()
     return tuple(one_line(each.user, _MAX_MESSAGE_CHARS) for each in turns[:_MAX_MESSAGES])
 

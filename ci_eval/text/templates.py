@@ -92,12 +92,10 @@ def block(lines: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def link(address: str, text: str) -> str:
-    """Return a Markdown link to a web page; only `text` if the address is not a plain one.
-
-    `text` must be trusted.
-    """
-    return f"[{text}]({address})" if _ADDRESS.fullmatch(address) else text
+def link(address: str, text: "str | _Safe") -> str:
+    """Return a Markdown link to a web page; only its text if the address is not a plain one."""
+    shown = _output(text)
+    return f"[{shown}]({address})" if _ADDRESS.fullmatch(address) else shown
 
 
 def _without_comments(text: str) -> str:

@@ -43,7 +43,10 @@ criteria:
 CASES = """
 - {id: leaks, prompt: Hi, expected: Hello, expected_tools: []}
 - {id: fails, prompt: fail, expected: Hello, expected_tools: []}
-- {id: 'asks for sk-"Zq4wv', prompt: Hi, expected: 'sk-"Zq4wv', expected_tools: []}
+- id: 'asks for sk-"Zq4wv'
+  prompt: 'Is sk-"Zq4wv yours?'
+  expected: 'sk-"Zq4wv'
+  expected_tools: []
 """
 
 

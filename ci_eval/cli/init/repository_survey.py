@@ -91,9 +91,9 @@ def survey(root: Path) -> Survey:
 
 
 def required_packages(root: Path, folder: str) -> str:
-    """Return what pip is given for the code in `folder`: by the nearest file there or above.
+    """Return the arguments of pip for the code in `folder`, by the nearest file there or above.
 
-    Empty if no file says it.
+    Empty if there is no such file.
     """
     start = PurePosixPath(folder)
     for each in dict.fromkeys((start, *start.parents)):

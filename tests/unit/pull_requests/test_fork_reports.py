@@ -256,7 +256,7 @@ def test_the_commit_that_is_shown_is_the_newest_and_not_what_the_report_names(
     step.left(report(commit=merge))
     step.relay()
     (body,) = fake.bodies(7)
-    assert f"Commit [{HEAD[:10]}](" in body
+    assert f"Commit [<code>{HEAD[:10]}</code>](" in body
     assert "c" * 10 not in body
     assert "neither the head" not in body
 

@@ -76,6 +76,19 @@ def step(fake: FakeGitHub, tmp_path: Path) -> Step:
     return Step(fake, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("server", "is_linked"), [("https://github.com", True), ("https://evil.example", False)]
+)
+def test_a_link_of_a_report_to_another_server_is_left_out(
+    step: Step, fake: FakeGitHub, server: str, is_linked: bool
+) -> None:
+    url = f"{server}/o/r/actions/runs/1"
+    meta = REPORT.meta.model_copy(update={"url": url})
+    step.post(REPORT.model_copy(update={"meta": meta}), GITHUB_SERVER_URL="https://github.com")
+    (comment,) = fake.comments
+    assert (f"[Log]({url})" in comment.body) is is_linked
+
+
 def test_the_comment_is_written_and_then_edited_in_its_place(step: Step) -> None:
     first = step.post()
     assert first.status == "created"

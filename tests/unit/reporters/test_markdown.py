@@ -548,11 +548,11 @@ RUN = "https://github.com/o/r/actions/runs/1"
     [
         (
             RUN,
-            f"[Log]({RUN}) · [Reports]({RUN}#artifacts) · Commit [0123456789](https://github.com/o/r/commit/0123456789abcdef",
+            f"[Log]({RUN}) · [Reports]({RUN}#artifacts) · Commit [<code>0123456789</code>](https://github.com/o/r/commit/0123456789abcdef",
         ),
         (
             "https://gitlab.com/g/p/-/pipelines/1",
-            "/-/pipelines/1) · Commit [0123456789](https://gitlab.com/g/p/-/commit/0123456789abcdef",
+            "/-/pipelines/1) · Commit [<code>0123456789</code>](https://gitlab.com/g/p/-/commit/0123456789abcdef",
         ),
         ("", "<sub>Commit <code>0123456789</code></sub>"),
         ("javascript:alert(1)", "<sub>Commit <code>0123456789</code></sub>"),

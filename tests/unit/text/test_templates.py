@@ -282,6 +282,7 @@ def filled(source: str, **context: object) -> str:
         "{% autoescape true %}{{ evil }}{{ evil | safe }}{% endautoescape %}",
         "{% for x in evil.split('|') %}{{ x }}{% endfor %}",
         "{{ evil | markdown | string }}",
+        "{{ 'https://example.com' | link(evil) }}{{ evil | link(evil) }}",
     ],
 )
 def test_no_template_writes_the_text_of_others_as_it_is(source: str) -> None:
