@@ -333,7 +333,7 @@ def test_a_commit_that_is_not_of_the_pull_request_is_said(fake: FakeGitHub, runn
     assert runner.publish().code == 0
     (body,) = fake.bodies(7)
     assert f"The report names commit `{sha(99)[:10]}`, which is neither" in body
-    assert f"Commit [{HEAD[:10]}](" in body
+    assert f"Commit [<code>{HEAD[:10]}</code>](" in body
 
 
 def test_what_a_fork_measured_makes_no_check(fake: FakeGitHub, runner: Runner) -> None:
