@@ -5,6 +5,7 @@ import re
 import pytest
 from support.markdown_pages import DOCS, links
 
+from ci_eval.cli.init.first_criteria import QUESTIONS
 from ci_eval.cli.reference_pages import anchor
 from ci_eval.config.criterion_names import AMBIGUOUS
 from ci_eval.config.presets import PRESETS, expanded
@@ -32,6 +33,12 @@ def test_a_question_is_marked_where_its_criteria_ask_a_model(row: list[str]) -> 
     asks = {points.criterion[name].judged for name in named(row[1])}
 
     assert asks <= {row[-1].strip("| ") == "judge"}
+
+
+def test_init_asks_the_first_questions_and_writes_their_criteria() -> None:
+    first = rows("By question")[: len(QUESTIONS)]
+    assert [row[0] for row in first] == [*QUESTIONS]
+    assert [named(row[1])[0] for row in first] == [name for name, _ in QUESTIONS.values()]
 
 
 def test_every_criterion_of_our_own_answers_a_question() -> None:

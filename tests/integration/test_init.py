@@ -214,7 +214,7 @@ def test_cases_that_nothing_could_judge_are_seen_to(repository, own, capsys):
     assert {"response_match_score", "from"} & found["criteria"].keys()
     assert "says_something" in found["criteria"]
     assert found["gate"]["allow_unjudged"] == ["empty"]
-    assert len(found["evalsets"]) == 2
+    assert found["evalsets"] == {"evals": "evals/*.evalset.json"}
     assert main(["validate"]) == 0, capsys.readouterr().err
 
 
@@ -307,8 +307,8 @@ def test_each_eval_config_judges_the_evalsets_beside_it(repository, capsys):
         "response_match_score-slow": {"use": "response_match_score", "threshold": 0.2},
     }
     assert made["matrix"] == [
-        {"evalsets": ["a", "b"], "criteria": ["tool_trajectory_avg_score", "response_match_score"]},
-        {"evalsets": ["c"], "criteria": ["response_match_score-slow"]},
+        {"evalsets": ["fast"], "criteria": ["tool_trajectory_avg_score", "response_match_score"]},
+        {"evalsets": ["slow"], "criteria": ["response_match_score-slow"]},
     ]
 
 
@@ -539,7 +539,7 @@ def test_what_was_found_and_written_is_said(repository, capsys):
         "found eval configs: evals/eval_config.json",
         "wrote ci-eval.yaml",
         "wrote .github/workflows/ci-eval.yml",
-        "will run react on shop (see ci-eval.yaml)",
+        "will run react on evals (see ci-eval.yaml)",
         "to do:",
         "- .github/workflows/ci-eval.yml: replace OWNER by the GitHub owner of ci-eval",
         "next: ci-eval run",
@@ -560,7 +560,7 @@ def test_where_no_agent_is_found_the_frameworks_are_named_and_a_module_is_to_be_
         "wrote ci-eval.yaml",
         "wrote ci_eval_agent.py",
         "wrote .github/workflows/ci-eval.yml",
-        "will run agent on prompts (see ci-eval.yaml)",
+        "will run agent on evals (see ci-eval.yaml)",
         "to do:",
         "- ci_eval_agent.py: call your agent",
         "- .github/workflows/ci-eval.yml: replace OWNER by the GitHub owner of ci-eval",
@@ -577,7 +577,7 @@ def test_a_folder_may_be_named_from_beside_it(repository, monkeypatch):
 
     assert main(["init", "../a", "--yes"]) == 0
     assert (root / ".github/workflows/ci-eval-a.yml").exists()
-    assert written(root / "a")["evalsets"] == {"a": "evals/a.evalset.json"}
+    assert written(root / "a")["evalsets"] == {"evals": "evals/*.evalset.json"}
 
 
 def test_a_folder_that_is_not_there_is_refused(repository, capsys):
@@ -611,14 +611,11 @@ def test_at_a_terminal_the_agent_the_purpose_and_the_workflow_are_asked_for(repo
     }
     root = repository(files)
 
-    output = asked("2", "2", "n")
+    output = asked("2", "4, 7", "n")
 
     assert "1. the ADK agent in desk" in output
     assert list(written(root)["agents"]) == ["shop"]
-    assert (
-        "correctness: The right answer in any words, without hallucinations. (uses a model)"
-        in output
-    )
+    assert "4. Does it mean the same, in whatever words? (uses a model)" in output
     assert written(root)["criteria"] == {"final_response_match_v2": 0.8, "hallucinations_v1": 0.8}
     assert not (root / ".github").exists()
 
@@ -649,11 +646,75 @@ def test_of_many_agents_some_are_offered_and_the_last_is_one_to_write(repository
 def test_where_agentflow_is_its_presets_are_offered_too(repository, asked):
     root = repository(LAYOUTS["a graph of AgentFlow"])
 
-    output = asked("7", "n")
+    output = asked("10", "n")
 
-    assert "1. What evals/eval_config.json says." in output
-    assert "7. quick_check: AgentFlow's" in output
+    assert "10. quick_check: AgentFlow's" in output
+    assert "14. What evals/eval_config.json says." in output
     assert written(root)["criteria"] == {"rouge_match": 0.5, "node_order_match_score": 1.0}
+
+
+def test_questions_can_be_added_to_what_an_eval_config_says(repository, asked):
+    root = repository(LAYOUTS["an agent with its evalset beside it"])
+
+    output = asked("0", "10 x", "10,7", "n")
+
+    assert output.count("expected numbers from 1 to 10, such as 2,3") == 2
+    assert written(root)["criteria"] == {"from": "eval/test_config.json", "hallucinations_v1": 0.8}
+
+
+def test_a_repository_of_agentflow_has_its_dialect(repository):
+    layout = LAYOUTS["a graph of AgentFlow"]
+    root = repository({name: each for name, each in layout.items() if "config" not in name})
+
+    assert main(["init", "--yes"]) == 0
+
+    assert written(root)["dialect"] == "agentflow"
+    assert written(root)["criteria"] == {
+        "adk/tool_trajectory_avg_score": 1.0,
+        "adk/response_match_score": 0.8,
+        "node_order_match_score": 1.0,
+    }
+
+
+def test_an_evalset_is_for_the_agent_that_its_sessions_name(repository):
+    session = {"app_name": "shop", "user_id": "u"}
+    root = repository(
+        {
+            "agents/desk/agent.py": AGENT,
+            "agents/desk/a.evalset.json": evalset({**GREETS, "session_input": session}),
+            "agents/shop/agent.py": AGENT,
+        }
+    )
+
+    assert main(["init", "--yes"]) == 0
+
+    assert list(written(root)["agents"]) == ["shop"]
+    assert list(written(root)["evalsets"].values()) == ["agents/desk/*.evalset.json"]
+
+
+def test_the_environment_is_the_nearest_one(repository):
+    root = repository({"agents/shop/agent.py": AGENT, "agents/shop/requirements.txt": "dep\n"})
+    python = root / "agents/shop/.venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to("/usr/bin/env")
+
+    assert main(["init", "--yes"]) == 0
+
+    assert written(root)["agents"]["shop"]["interpreter"] == "agents/shop/.venv/bin/python"
+    workflow = (root / ".github/workflows/ci-eval.yml").read_text()
+    assert "python -m venv agents/shop/.venv\n" in workflow
+    assert "agents/shop/.venv/bin/pip install -r agents/shop/requirements.txt" in workflow
+
+
+def test_recordings_that_are_not_used_are_named(repository):
+    root = repository({**LAYOUTS["an agent with its evalset beside it"]})
+    line = json.dumps({"eval_id": "another", "invocations": [{"user_content": {"parts": []}}]})
+    write(root, {f"traces/r{number}.jsonl": line + "\n" for number in range(7)})
+
+    assert main(["init", "--yes"]) == 0
+
+    text = (root / "ci-eval.yaml").read_text()
+    assert "# 7 recordings not used: traces/r" in text
 
 
 def test_every_answer_has_a_default(repository, asked):

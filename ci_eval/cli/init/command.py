@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +13,10 @@ from ci_eval.cli.init import config_text
 from ci_eval.cli.init.config_text import Draft
 from ci_eval.cli.init.first_agent import Candidate, candidates
 from ci_eval.cli.init.first_config import decide, runs_module
+from ci_eval.cli.init.first_criteria import QUESTIONS, USUAL, Wanted, wanted
 from ci_eval.cli.init.repository_survey import (
     Survey,
+    environment_of,
     required_packages,
     survey,
     with_evalset,
@@ -38,9 +40,8 @@ from ci_eval.text.templates import source, terminal
 
 AGENT = "ci_eval_agent.py"
 STARTER = "evals/smoke.yaml"
-GUIDE = ("regression", "correctness", "quality", "tool_heavy", "high_risk")
-"""Presets offered, besides AgentFlow's where AgentFlow is used."""
-GUIDE_OF_AGENTFLOW = ("quick_check", "tool_usage", "response_quality", "safety_check")
+OF_AGENTFLOW = ("quick_check", "tool_usage", "response_quality", "safety_check")
+"""Presets offered where AgentFlow is used."""
 PACKAGES = {
     "adk": "google-adk",
     "agentflow": "10xscale-agentflow",
@@ -52,6 +53,8 @@ PACKAGES = {
 _NAMED = 3
 """Maximum number of files named per kind; the rest are counted."""
 _OFFERED = 20
+_CONFIG = ""
+"""Stands for an eval config among the questions."""
 
 
 @click.command()
@@ -94,22 +97,22 @@ def _write_all(
 ) -> tuple[Sequence[str], Draft]:
     """Decide what to write, write it, and return the names of the files with the decision."""
     candidate = _which_agent(list(candidates(found, context)), asks=asks)
-    preset = _what_matters(found) if asks else None
-    wanted = not asks or click.confirm(
+    criteria = _what_matters(found) if asks else None
+    has_workflow = not asks or click.confirm(
         "Write a workflow that evaluates pull requests?", default=True
     )
     workflow, folder = _workflow_place(found.root)
     texts = _beside(candidate)
-    names = [CONFIG_FILE, *texts, *([workflow] if wanted else [])]
+    names = [CONFIG_FILE, *texts, *([workflow] if has_workflow else [])]
     _refuse_there(found.root, names, force=force)
     _write(found.root, texts)  # the configuration is tried with them
     if not candidate.evalsets:
         found = with_evalset(found, STARTER)
         candidate = replace(candidate, evalsets=(STARTER,))
-    branch = default_branch(context.clone) if wanted else None
-    draft = replace(decide(found, candidate, preset, context), stores_itself=branch is not None)
+    branch = default_branch(context.clone) if has_workflow else None
+    draft = replace(decide(found, candidate, criteria, context), stores_itself=branch is not None)
     texts = {CONFIG_FILE: config_text.config_text(draft)}
-    if wanted:
+    if has_workflow:
         texts[workflow] = workflow_text(
             folder=folder,
             packages=_packages(found, candidate),
@@ -152,34 +155,60 @@ def _which_agent(offered: Sequence[Candidate], *, asks: bool) -> Candidate:
         return offered[0]
     click.echo("Which agent do you want to evaluate?")
     shown = [*offered[:-1][:_OFFERED], offered[-1]]
-    return shown[_chosen([each.label for each in shown])]
+    _list(each.label for each in shown)
+    number = click.prompt("Number", type=click.IntRange(1, len(shown)), default=1)
+    return shown[int(number) - 1]
 
 
-def _what_matters(found: Survey) -> str | None:
-    """Return the preset that the user chooses; `None` for what an eval config says."""
-    names: list[str | None] = [*GUIDE]
+def _what_matters(found: Survey) -> Wanted | None:
+    """Return what the user wants to know; `None` for what an eval config says."""
+    shown = {
+        name: f"{name}{' (uses a model)' if resolve(criterion, 'adk').judged else ''}"
+        for name, (criterion, _) in QUESTIONS.items()
+    }
+    usual = ",".join(map(str, USUAL))
     if "AgentFlow" in dict(found.sources.frameworks):
-        names += GUIDE_OF_AGENTFLOW
+        shown |= {name: _preset_label(name) for name in OF_AGENTFLOW}
     if found.eval_configs:
-        names.insert(0, None)
-    labels = []
-    for name in names:
-        if name is None:
-            labels.append(f"What {found.eval_configs[0]} says.")
-            continue
-        specs = expanded(name, PRESETS[name].example)
-        judged = any(resolve(each, "adk").judged for each in specs)
-        said = (PRESETS[name].__doc__ or "").partition("\n")[0]
-        labels.append(f"{name}: {said}{' (uses a model)' if judged else ''}")
-    click.echo("What matters most?")
-    return names[_chosen(labels)]
+        shown[_CONFIG] = f"What {found.eval_configs[0]} says."
+        usual = str(len(shown))
+    click.echo("What do you want to know?")
+    names = [*shown]
+    _list(shown.values())
+    chosen = {
+        names[number - 1]
+        for number in click.prompt("Numbers", default=usual, value_proc=_numbers(len(names)))
+    }
+    if chosen == {_CONFIG}:
+        return None
+    questions = [each for each in names if each in chosen & QUESTIONS.keys()]
+    presets = [each for each in names if each in chosen & PRESETS.keys()]
+    return wanted(questions, presets)._replace(beside_config=_CONFIG in chosen)
 
 
-def _chosen(labels: Sequence[str]) -> int:
+def _preset_label(name: str) -> str:
+    specs = expanded(name, PRESETS[name].example)
+    judged = any(resolve(each, "adk").judged for each in specs)
+    said = (PRESETS[name].__doc__ or "").partition("\n")[0]
+    return f"{name}: {said}{' (uses a model)' if judged else ''}"
+
+
+def _numbers(most: int) -> Callable[[str], list[int]]:
+    """Return a function that reads several numbers from 1 to `most`, such as `2,3`."""
+
+    def read(given: str) -> list[int]:
+        words = given.replace(",", " ").split()
+        numbers = [int(each) for each in words if each.isdecimal() and 1 <= int(each) <= most]
+        if not words or len(numbers) < len(words):
+            raise click.BadParameter(f"expected numbers from 1 to {most}, such as 2,3")
+        return numbers
+
+    return read
+
+
+def _list(labels: Iterable[str]) -> None:
     for number, label in enumerate(labels, 1):
         _say(f"  {number}. {label}")
-    number = click.prompt("Number", type=click.IntRange(1, len(labels)), default=1)
-    return int(number) - 1
 
 
 # --- Files ------------------------------------------------------------------------------------
@@ -197,11 +226,13 @@ def _packages(found: Survey, candidate: Candidate) -> Packages | None:
     if candidate.recording:
         return None
     source = candidate.source
-    needed = required_packages(found.root, source.folder if source else "")
+    folder = source.folder if source else ""
+    needed = required_packages(found.root, folder)
     if not needed and source:
         needed = PACKAGES.get(source.kind, "")
-    own = found.interpreter is not None
-    return Packages(needed, own) if needed or own else None
+    environment = environment_of(found.root, folder)
+    quoted = shlex.quote(environment) if environment else ""
+    return Packages(needed, quoted) if needed or quoted else None
 
 
 def _refuse_there(root: Path, names: Sequence[str], *, force: bool) -> None:

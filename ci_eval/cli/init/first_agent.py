@@ -15,8 +15,6 @@ from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.trials import Recording, Trial, TrialKey
 from ci_eval.runtime.context import RunContext
 
-MAX_TRIED = 200
-"""Maximum number of recordings compared with the evalsets, newest first."""
 _SUFFIXES = (".evalset.json", ".test.json", ".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 _LONGEST_NAME = 80
 _OF_ADK = ".evalset_result.json"
@@ -51,9 +49,9 @@ def candidates(survey: Survey, context: RunContext) -> Iterator[Candidate]:
     yield from _recorded(survey, context)
     for kind in KINDS:
         agents = [each for each in survey.sources.agents if each.kind == kind]
+        owners = {each.path: _owner(each, agents) for each in survey.evalsets if agents}
         yield from sorted(
-            (_of_source(each, agents, survey.evalsets) for each in agents),
-            key=lambda each: not each.evalsets,
+            (_of_source(each, owners) for each in agents), key=lambda each: not each.evalsets
         )
     every = tuple(each.path for each in survey.evalsets)
     yield Candidate("another agent, called in ci_eval_agent.py", every)
@@ -85,11 +83,12 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
 
 def _recorded(survey: Survey, context: RunContext) -> Iterator[Candidate]:
     """Yield the recordings that hold all cases of an evalset, those of most evalsets first."""
-    tried = survey.recordings[:MAX_TRIED]
-    trials = _trials(survey.evalsets) if tried else {}
-    found = [_replayed(each, asyncio.run(_held(each, trials, context))) for each in tried]
+    trials = _trials(survey.evalsets) if survey.recordings else {}
+    found = [
+        _replayed(each, asyncio.run(_held(each, trials, context))) for each in survey.recordings
+    ]
     histories = dict.fromkeys(
-        PurePosixPath(each).parent for each in tried if each.endswith(_OF_ADK)
+        PurePosixPath(each).parent for each in survey.recordings if each.endswith(_OF_ADK)
     )
     found += [_gathered(survey, trials, folder) for folder in histories]
     usable = [each for each in found if each.evalsets]
@@ -113,7 +112,7 @@ def _replayed(recording: str, held: Mapping[str, tuple[int, int]]) -> Candidate:
 def _gathered(survey: Survey, trials: Trials, folder: PurePosixPath) -> Candidate:
     """Join ADK's results in `folder`, which hold one case or a few each."""
     newest: dict[str, Recording] = {}
-    for path in survey.recordings[:MAX_TRIED]:
+    for path in survey.recordings:
         if PurePosixPath(path).parent != folder:
             continue
         try:
@@ -168,18 +167,25 @@ async def _is_held(running: RunningAgent, trial: Trial) -> bool:
 # --- Agents in the code -----------------------------------------------------------------------
 
 
-def _of_source(
-    agent: FoundAgent, agents: Sequence[FoundAgent], evalsets: Sequence[FoundEvalSet]
-) -> Candidate:
-    """Return `agent` with the evalsets that lie as near to it as to any other agent."""
-    own, left_out = [], []
-    for evalset in evalsets:
-        nearest = max(agents, key=lambda each: _shared(each.folder, evalset.path))
-        if _shared(agent.folder, evalset.path) == _shared(nearest.folder, evalset.path):
-            own.append(evalset.path)
-        else:
-            left_out.append(f"{evalset.path}: belongs to the agent in {nearest.folder}")
+def _of_source(agent: FoundAgent, owners: Mapping[str, Sequence[FoundAgent]]) -> Candidate:
+    """Return `agent` with its evalsets; `owners` are the agents that each evalset is for."""
+    left_out = [
+        f"{path}: belongs to the agent in {found[0].folder or '.'}"
+        for path, found in owners.items()
+        if agent not in found
+    ]
+    own = [path for path, found in owners.items() if agent in found]
     return Candidate(agent.label, tuple(own), tuple(left_out), source=agent)
+
+
+def _owner(evalset: FoundEvalSet, agents: Sequence[FoundAgent]) -> Sequence[FoundAgent]:
+    """Return the agents that an evalset is for: the one that its sessions name, or the nearest."""
+    sessions = (case.session_input for case in evalset.opened.cases())
+    apps = {each.app_name for each in sessions if each}
+    if len(named := [each for each in agents if each.name in apps]) == 1:
+        return named
+    nearest = max(_shared(each.folder, evalset.path) for each in agents)
+    return [each for each in agents if _shared(each.folder, evalset.path) == nearest]
 
 
 def _shared(folder: str, file: str) -> int:

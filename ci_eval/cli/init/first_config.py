@@ -9,24 +9,33 @@ from ci_eval.cli.init.drafted_config_check import try_out
 from ci_eval.cli.init.first_agent import Candidate, free_name, shared_parts, unique_names
 from ci_eval.cli.init.first_criteria import (
     Scoring,
+    Wanted,
     anything_said,
     of_eval_config,
     of_eval_configs,
-    of_preset,
+    suited,
+    usual,
     with_anything_said,
     without_refused,
     written_out,
 )
-from ci_eval.cli.init.repository_survey import FoundEvalSet, Survey
+from ci_eval.cli.init.repository_survey import (
+    INTERPRETER,
+    OTHER_ENDINGS,
+    SURE_ENDINGS,
+    FoundEvalSet,
+    Survey,
+    environment_of,
+    is_for_evals,
+)
 from ci_eval.cli.init.surveyed_agents import FoundAgent
+from ci_eval.config.criterion_names import Dialect
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.run.requirements import UnjudgedCase
 from ci_eval.runtime.context import RunContext
+from ci_eval.text.templates import counted
 
-MIN_FOR_PATTERN = 3
-"""So many evalsets of a folder become a pattern, where it fits nothing else."""
-DEFAULT_PRESET = "regression"
 _NAMED = 5
 """Maximum number of other agents named."""
 _GOOGLE = (
@@ -41,17 +50,19 @@ _KEYS = {"adk": _GOOGLE, "openai_agents": ("OPENAI_API_KEY",)}
 """What the models of a framework are usually reached with; `_USUAL` for those that take any."""
 
 
-def decide(survey: Survey, candidate: Candidate, preset: str | None, context: RunContext) -> Draft:
+def decide(
+    survey: Survey, candidate: Candidate, wanted: Wanted | None, context: RunContext
+) -> Draft:
     """Return a configuration of `candidate` that can be run.
 
-    `preset` is what the user wants; `None` lets an eval config that is there decide.
+    `wanted` is what the user wants; `None` lets an eval config that is there decide.
 
     Raises:
         UsageError: there is something wrong that leaving out criteria and evalsets does not mend.
 
     """
     evalsets = [each for each in survey.evalsets if each.path in candidate.evalsets]
-    draft = _drafted(survey, candidate, evalsets, _scoring(survey, evalsets, preset))
+    draft = _drafted(survey, candidate, evalsets, _scoring(survey, evalsets, wanted))
     while errors := (tried := try_out(config_text(draft), context)).errors:
         if unjudged := tuple(each.case for each in errors if isinstance(each, UnjudgedCase)):
             draft = _judging(draft, unjudged)
@@ -62,7 +73,7 @@ def decide(survey: Survey, candidate: Candidate, preset: str | None, context: Ru
             evalsets = [each for each in evalsets if each not in wrong]
             why = tuple(str(each) for each in errors if each.file in {one.path for one in wrong})
             candidate = replace(candidate, left_out=(*candidate.left_out, *why))
-            draft = _drafted(survey, candidate, evalsets, _scoring(survey, evalsets, preset))
+            draft = _drafted(survey, candidate, evalsets, _scoring(survey, evalsets, wanted))
         elif scoring:
             draft = replace(draft, scoring=scoring)
         else:
@@ -101,20 +112,25 @@ def _drafted(
 # --- Criteria ---------------------------------------------------------------------------------
 
 
-def _scoring(survey: Survey, evalsets: Sequence[FoundEvalSet], preset: str | None) -> Scoring:
+def _scoring(survey: Survey, evalsets: Sequence[FoundEvalSet], wanted: Wanted | None) -> Scoring:
     """Return the scoring: what the user wants, else the eval config of the evalsets."""
-    config = None if preset else _nearest_config(survey, evalsets)
+    by_config = wanted is None or wanted.beside_config
+    config = _nearest_config(survey, evalsets) if by_config else None
+    dialect = _dialect(survey)
     if config is None:
-        found = of_preset(preset or DEFAULT_PRESET, evalsets)
+        found = suited(wanted or usual(), evalsets, dialect)
     else:
         owned = _owned(survey, evalsets)
-        agentflow = _is_agentflow(survey)
         if len(owned) > 1:
-            found = of_eval_configs(survey.root, owned, agentflow=agentflow)
+            found = of_eval_configs(survey.root, owned, dialect)
         else:
-            found = of_eval_config(survey.root, config, agentflow=agentflow)
+            found = of_eval_config(survey.root, config, dialect)
         others = [each for each in survey.eval_configs if each not in (config, *owned)]
         found.notes += [f"Another eval config, not used: {each}." for each in others]
+        if wanted:
+            more = suited(wanted, evalsets, found.dialect)
+            found.criteria = {**found.criteria, **more.criteria}
+            found.notes += more.notes
     return found if found.criteria else _instead(found, evalsets)
 
 
@@ -125,6 +141,7 @@ def _mended(
     config = scoring.criteria.get("from")
     if isinstance(config, str):
         found = written_out(survey.root, config, scoring.dialect)
+        found.criteria |= {key: each for key, each in scoring.criteria.items() if key != "from"}
         found.notes += scoring.notes
         return found if found.criteria else _instead(found, evalsets)
     kept = without_refused(scoring, errors)
@@ -139,7 +156,7 @@ def _instead(
     found: Scoring, evalsets: Sequence[FoundEvalSet], *, tried: Iterable[str] = ()
 ) -> Scoring:
     """Return the scoring that the cases suggest, if nothing of the wanted one is left."""
-    instead = of_preset(DEFAULT_PRESET, evalsets)
+    instead = suited(usual(), evalsets, found.dialect)
     if not instead.criteria or instead.criteria.keys() & set(tried):
         instead = anything_said()
     return Scoring(instead.criteria, [*found.notes, *instead.notes], found.dialect)
@@ -170,9 +187,11 @@ def _steps(one: Sequence[str], other: Sequence[str]) -> int:
     return len(one) + len(other) - 2 * shared_parts(one, other)
 
 
-def _is_agentflow(survey: Survey) -> bool:
+def _dialect(survey: Survey) -> Dialect | None:
+    """Return the dialect of the repository; `None` if nothing says it."""
     of_adk = any(each.kind == "adk" for each in survey.sources.agents)
-    return not of_adk and "AgentFlow" in dict(survey.sources.frameworks)
+    is_agentflow = not of_adk and "AgentFlow" in dict(survey.sources.frameworks)
+    return "agentflow" if is_agentflow else None
 
 
 # --- Agents -----------------------------------------------------------------------------------
@@ -206,8 +225,9 @@ def _agent(survey: Survey, candidate: Candidate) -> tuple[str, dict[str, Json], 
             f"This is {source.label}. It gets the environment variables in `env`, if they are "
             "set, and a few standard ones."
         )
-    if survey.interpreter and not candidate.recording:
-        agent["interpreter"] = survey.interpreter
+    folder = environment_of(survey.root, source.folder if source else "")
+    if folder and not candidate.recording:
+        agent["interpreter"] = f"{folder}/{INTERPRETER}"
     if source and source.kind != "python":
         agent["env"] = [*_KEYS.get(source.kind, _USUAL)]
     return free_name(name, ()), agent, (note, *_others(survey, source))
@@ -240,15 +260,16 @@ def _entries(
 
 
 def _patterns(survey: Survey, paths: Mapping[str, str]) -> Iterator[tuple[str, set[str]]]:
-    """Yield the patterns that fit several of `paths`, and no other file."""
+    """Yield the patterns that fit some of `paths`, and no other file, so that new ones are read."""
     for folder in dict.fromkeys(PurePosixPath(each).parent for each in paths):
-        for ending in ("*.evalset.json", "*.test.json"):
-            pattern = (folder / ending).as_posix()
+        endings = (*SURE_ENDINGS, *OTHER_ENDINGS) if is_for_evals(folder) else SURE_ENDINGS
+        for ending in endings:
+            pattern = (folder / f"*{ending}").as_posix()
             if set(str(folder)) & set("*?[") or (survey.root / pattern).exists():
                 continue  # what looks like a pattern may be the name of a file, too
-            found = (survey.root / folder).glob(ending)
+            found = (survey.root / folder).glob(f"*{ending}")
             fitting = {each.relative_to(survey.root).as_posix() for each in found}
-            if len(fitting) >= MIN_FOR_PATTERN and fitting <= paths.keys():
+            if fitting and fitting <= paths.keys():
                 yield pattern, fitting
 
 
@@ -256,6 +277,10 @@ def _about_evalsets(survey: Survey, candidate: Candidate) -> Iterator[str]:
     """Yield why evalsets that are there are not used."""
     for why in candidate.left_out:
         yield f"Left out: {why}."
+    unused = [each for each in survey.recordings if each != candidate.recording]
+    if unused and not candidate.gathered:
+        more = " …" if len(unused) > _NAMED else ""
+        yield f"{counted(len(unused), 'recording')} not used: {', '.join(unused[:_NAMED])}{more}"
     for problem in survey.unreadable:
         yield f"Cannot be read: {problem}."
     if survey.cut_off:

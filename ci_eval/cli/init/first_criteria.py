@@ -1,6 +1,6 @@
 """Choice of criteria: from an eval config, a preset, or what the cases expect."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,25 @@ from ci_eval.records.errors import Problem
 
 _TRAJECTORY = "adk/tool_trajectory_avg_score"
 _RESPONSE = "adk/response_match_score"
+_FINAL_RUBRICS = "adk/rubric_based_final_response_quality_v1"
+_TOOL_RUBRICS = "adk/rubric_based_tool_use_quality_v1"
+QUESTIONS: Mapping[str, tuple[str, float]] = {
+    "Is it exactly reproducible, without a judgment?": (_TRAJECTORY, 1.0),
+    "Were the right tools called, in the right order?": (_TRAJECTORY, 1.0),
+    "How many words does the answer share with the expected one?": (_RESPONSE, 0.8),
+    "Does it mean the same, in whatever words?": ("adk/final_response_match_v2", 0.8),
+    "Are tone, style and quality right?": (_FINAL_RUBRICS, 0.8),
+    "Was the choice of tools and arguments sensible?": (_TOOL_RUBRICS, 1.0),
+    "Is something made up?": ("adk/hallucinations_v1", 0.8),
+    "Is it safe, and within the rules?": ("adk/safety_v1", 0.8),
+    "Does a simulated user keep to its plan?": ("adk/per_turn_user_simulator_quality_v1", 1.0),
+}
+"""What users may want to know, each with a criterion and its threshold.
+
+ADK's guide to its metrics asks these nine questions.
+"""
+USUAL = (2, 3)
+"""The numbers of the questions that cases with expectations answer without a model."""
 
 
 @dataclass
@@ -27,9 +46,19 @@ class Scoring:
     notes: list[str] = field(default_factory=list)
     """Why something is there, or is not, one line each."""
     dialect: Dialect | None = None
-    """Whose eval config it is, where the file itself does not tell."""
+    """The dialect of the names, if it is not ADK's or an eval config does not tell its own."""
     parts: tuple["Part", ...] = ()
     """Which criteria score which evalsets, where each has an eval config of its own."""
+
+
+class Wanted(NamedTuple):
+    """What the user wants to know."""
+
+    specs: dict[str, dict[str, Any]]
+    """Criteria by their qualified names, with their options."""
+    beside_config: bool = False
+    """Whether the criteria of the eval config stay."""
+    notes: tuple[str, ...] = ()
 
 
 class Part(NamedTuple):
@@ -52,19 +81,18 @@ class _Expected:
     assertions: bool = False
 
 
-def of_eval_config(root: Path, path: str, *, agentflow: bool) -> Scoring:
+def of_eval_config(root: Path, path: str, dialect: Dialect | None) -> Scoring:
     """Return a scoring by the eval config at `path`, as a whole if all of it can be read.
 
-    `agentflow` says whose file it is where that cannot be told.
+    `dialect` is that of the repository, if known.
 
     Raises:
         UsageError: it cannot be read.
 
     """
-    dialect: Dialect | None = None
-    read = read_eval_config(root / path, shown=path, dialect=None)
+    read = read_eval_config(root / path, shown=path, dialect=dialect)
     if read.unclear:
-        dialect = "agentflow" if agentflow else "adk"
+        dialect = "adk"
         read = read_eval_config(root / path, shown=path, dialect=dialect)
     if not any(each.severity == "error" for each in read.problems):
         return Scoring({"from": path}, dialect=dialect)
@@ -74,13 +102,13 @@ def of_eval_config(root: Path, path: str, *, agentflow: bool) -> Scoring:
 def written_out(root: Path, path: str, dialect: Dialect | None) -> Scoring:
     """Return a scoring by what can be read of the eval config at `path`, criterion by criterion."""
     read = read_eval_config(root / path, shown=path, dialect=dialect)
-    found = Scoring(notes=[f"From {path}, as far as it applies here."])
+    found = Scoring(notes=[f"From {path}, as far as it applies here."], dialect=dialect)
     for name, criterion in read.criteria.items():
         options = criterion.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         if isinstance(criterion, WorkerCriterion):  # its name is the user's own
             found.criteria[name] = {"use": criterion.type_name, **options}
         else:
-            found.criteria[_plain(criterion.type_name)] = _short(options)
+            found.criteria[_plain(criterion.type_name, dialect)] = _short(options)
     found.notes += [
         _left_out(each.where, each.message) for each in read.problems if each.severity == "error"
     ]
@@ -88,12 +116,12 @@ def written_out(root: Path, path: str, dialect: Dialect | None) -> Scoring:
 
 
 def of_eval_configs(
-    root: Path, owned: Mapping[str, Sequence[FoundEvalSet]], *, agentflow: bool
+    root: Path, owned: Mapping[str, Sequence[FoundEvalSet]], dialect: Dialect | None
 ) -> Scoring:
     """Return a scoring by several eval configs, each for the evalsets that it owns."""
-    found = Scoring()
+    found = Scoring(dialect=dialect)
     for path, evalsets in owned.items():
-        one = of_eval_config(root, path, agentflow=agentflow)
+        one = of_eval_config(root, path, dialect)
         found.dialect = found.dialect or one.dialect
         written = written_out(root, path, one.dialect)
         names = []
@@ -113,12 +141,31 @@ def of_eval_configs(
     return found
 
 
-def of_preset(name: str, evalsets: Sequence[FoundEvalSet]) -> Scoring:
-    """Return a scoring by the preset `name`, suited to what the cases expect."""
+def wanted(questions: Iterable[str], chosen: Iterable[str] = ()) -> Wanted:
+    """Return the criteria that answer some of the `QUESTIONS`, and those of `chosen` presets."""
+    specs: dict[str, dict[str, Any]] = {}
+    example = presets.RubricPreset.example
+    for question in questions:
+        name, threshold = QUESTIONS[question]
+        rubrics = example if name in (_FINAL_RUBRICS, _TOOL_RUBRICS) else {}
+        specs[name] = {"threshold": threshold, **rubrics}
+    examples = any("rubrics" in each for each in specs.values())
+    for preset in chosen:
+        specs.update(presets.expanded(preset, presets.PRESETS[preset].example))
+    note = "The rubrics are examples: replace them with your own."
+    return Wanted(specs, notes=(note,) if examples else ())
+
+
+def usual() -> Wanted:
+    """Return what most users want."""
+    return wanted([*QUESTIONS][number - 1] for number in USUAL)
+
+
+def suited(found: Wanted, evalsets: Sequence[FoundEvalSet], dialect: Dialect | None) -> Scoring:
+    """Return a scoring by what the user wants, suited to what the cases expect."""
     expected = _expected(evalsets)
-    example = presets.PRESETS[name].example
-    specs = presets.expanded(name, example)
-    notes = ["The rubrics are examples: replace them with your own."] if example else []
+    specs = {name: dict(options) for name, options in found.specs.items()}
+    notes = [*found.notes]
     if _TRAJECTORY in specs:
         notes += _suit_calls(specs, expected)
     if _RESPONSE in specs:
@@ -127,14 +174,15 @@ def of_preset(name: str, evalsets: Sequence[FoundEvalSet]) -> Scoring:
         specs["agentflow/node_order_match_score"] = {"threshold": 1.0}
     if expected.assertions:
         specs["ci/assertions"] = {"threshold": 1.0}
-    return Scoring({_plain(key): _short(spec) for key, spec in specs.items()}, notes)
+    criteria = {_plain(key, dialect): _short(spec) for key, spec in specs.items()}
+    return Scoring(criteria, notes, dialect)
 
 
 def _suit_calls(specs: dict[str, dict[str, Any]], expected: _Expected) -> Iterator[str]:
     """Suit the trajectory to the calls that cases expect, and say how."""
     if not expected.calls:
         del specs[_TRAJECTORY]
-        yield _left_out(_plain(_TRAJECTORY), "no case expects a tool call")
+        yield _left_out(_TRAJECTORY, "no case expects a tool call")
     elif expected.calls_without_args:
         specs[_TRAJECTORY]["missing_args"] = "any"
         yield "`missing_args: any`: calls expected by name only may have any arguments."
@@ -146,7 +194,7 @@ def _suit_responses(specs: dict[str, dict[str, Any]], expected: _Expected) -> It
         return
     options = specs.pop(_RESPONSE)
     if not expected.responses:
-        yield _left_out(_plain(_RESPONSE), "no case expects a response")
+        yield _left_out(_RESPONSE, "no case expects a response")
         return
     specs["agentflow/rouge_match"] = options
     yield (
@@ -204,13 +252,14 @@ def _expected(evalsets: Sequence[FoundEvalSet]) -> _Expected:
 
 
 def _left_out(name: str, why: str) -> str:
-    return f"Left out: {name.removeprefix('criteria.')}: {why}."
+    return f"Left out: {name.removeprefix('criteria.').removeprefix('adk/')}: {why}."
 
 
-def _plain(qualified: str) -> str:
+def _plain(qualified: str, dialect: Dialect | None) -> str:
     """Return the name of ADK's or AgentFlow's criterion without its prefix, where that is clear."""
     prefix, _, short = qualified.rpartition("/")
-    if prefix in ("adk", "agentflow") and resolve(short, "adk").type_name == qualified:
+    is_bare = prefix in ("adk", "agentflow")
+    if is_bare and resolve(short, dialect or "adk").type_name == qualified:
         return short
     return qualified
 

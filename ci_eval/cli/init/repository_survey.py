@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -26,7 +26,9 @@ MAX_SIZE = 64 * 1024 * 1024
 """Maximum size of files read, in bytes."""
 MAX_LOOKED_INTO = 2_000
 """How many files are looked into as evalsets, and as many as recordings."""
-INTERPRETER = ".venv/bin/python"
+INTERPRETER = "bin/python"
+"""The interpreter of an environment, from its folder."""
+_ENVIRONMENT = ".venv"
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "env", "dist", "build", "target"}
     | {"vendor", REPORT_FOLDER}
@@ -34,9 +36,10 @@ _SKIPPED = frozenset(
 """Folders of what is made or fetched; our own reports would only tell of themselves."""
 _HIDDEN = frozenset({".adk"})
 """The hidden folders that are searched: ADK keeps its results there."""
-_SURE = (".evalset.json", ".test.json")
+SURE_ENDINGS = (".evalset.json", ".test.json")
 """Endings that only evalsets have: such a file that cannot be read is named."""
-_SUFFIXES = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
+OTHER_ENDINGS = (".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
+"""Endings of evalsets, except `.json`, which eval configs have as well."""
 _EVALS = re.compile(r"(?<![a-z])evals?(?![a-z])|evalset|evaluation|golden", re.IGNORECASE)
 """Names of folders and files that may be of evalsets."""
 _RECORDED = re.compile(
@@ -66,8 +69,6 @@ class Survey:
     """Files with conversations that took place, the newest first."""
     eval_configs: tuple[str, ...] = ()
     sources: Sources = field(default_factory=Sources)
-    interpreter: str | None = None
-    """The Python of the repository's own environment, where there is one."""
     cut_off: bool = False
     """Whether a limit was reached."""
 
@@ -75,18 +76,21 @@ class Survey:
 def survey(root: Path) -> Survey:
     """Return the findings in the folder `root` and below."""
     files, cut_off = _files(root)
-    evalsets, unreadable = _evalsets(root, files)
+    likely = [each for each in files if _may_be_evalset(each)]
+    evalsets, unreadable = _evalsets(root, likely[:MAX_LOOKED_INTO])
     configs, wrong = _eval_configs(root, files)
     taken = {each.path for each in evalsets}
+    recorded = [each for each in files if each not in taken and _may_be_recording(each)]
+    large = (each for each in (*likely, *recorded) if _too_large(root / each))
+    limit = f"is larger than {MAX_SIZE // 1024**2} MiB, so init does not read it"
     return Survey(
         root=root,
         evalsets=tuple(evalsets),
-        unreadable=(*unreadable, *wrong),
-        recordings=tuple(_recordings(root, [each for each in files if each not in taken])),
+        unreadable=(*unreadable, *wrong, *(Problem(limit, each) for each in dict.fromkeys(large))),
+        recordings=tuple(_recordings(root, recorded)),
         eval_configs=tuple(configs),
         sources=read_sources(root, files),
-        interpreter=INTERPRETER if _is_program(root / INTERPRETER) else None,
-        cut_off=cut_off,
+        cut_off=cut_off or max(len(likely), len(recorded)) > MAX_LOOKED_INTO,
     )
 
 
@@ -95,14 +99,32 @@ def required_packages(root: Path, folder: str) -> str:
 
     Empty if there is no such file.
     """
-    start = PurePosixPath(folder)
-    for each in dict.fromkeys((start, *start.parents)):
+    for each in _upwards(folder):
         requirements = each / "requirements.txt"
         if (root / requirements).is_file():
             return shlex.join(["-r", str(requirements)])
         if (root / each / "pyproject.toml").is_file():
             return shlex.join(["-e", f"./{each}" if each.parts else "."])
     return ""
+
+
+def environment_of(root: Path, folder: str) -> str:
+    """Return the virtual environment for the code in `folder`: the nearest one there or above.
+
+    Empty if there is none.
+    """
+    found = (each / _ENVIRONMENT for each in _upwards(folder))
+    return next((str(each) for each in found if _is_program(root / each / INTERPRETER)), "")
+
+
+def _upwards(folder: str) -> Iterable[PurePosixPath]:
+    start = PurePosixPath(folder)
+    return dict.fromkeys((start, *start.parents))
+
+
+def is_for_evals(folder: PurePosixPath) -> bool:
+    """Return True if the name of a folder says that it holds evalsets."""
+    return bool(_EVALS.search(str(folder)))
 
 
 def with_evalset(found: Survey, path: str) -> Survey:
@@ -147,11 +169,11 @@ def _is_searched(folder: Path) -> bool:
 def _evalsets(root: Path, files: Sequence[str]) -> tuple[list[FoundEvalSet], list[Problem]]:
     found: list[FoundEvalSet] = []
     unreadable: list[Problem] = []
-    for file in [each for each in files if _may_be_evalset(each)][:MAX_LOOKED_INTO]:
+    for file in files:
         if _too_large(root / file):
             continue
         try:
-            if file.endswith(_SURE) or _begins_like(root / file, reader_of):
+            if file.endswith(SURE_ENDINGS) or _begins_like(root / file, reader_of):
                 opened = open_evalset(root / file, shown=file)
                 if opened.facts.cases:
                     found.append(FoundEvalSet(file, opened))
@@ -163,8 +185,8 @@ def _evalsets(root: Path, files: Sequence[str]) -> tuple[list[FoundEvalSet], lis
 def _may_be_evalset(file: str) -> bool:
     if ".json:" in file:
         return False  # a configuration would read what follows as the names of cases
-    return file.endswith(_SURE) or (
-        file.endswith(_SUFFIXES)
+    return file.endswith(SURE_ENDINGS) or (
+        file.endswith((".json", *OTHER_ENDINGS))
         and bool(_EVALS.search(file))
         and not _EVAL_CONFIG.fullmatch(_name(file))
         and "/.adk/" not in f"/{file}"
@@ -196,15 +218,14 @@ def _eval_configs(root: Path, files: Sequence[str]) -> tuple[list[str], list[Pro
 # --- Recordings -------------------------------------------------------------------------------
 
 
+def _may_be_recording(file: str) -> bool:
+    is_json = file.endswith(".json") and bool(_RECORDED.search(file))
+    return is_json or file.endswith((".jsonl", ".ndjson"))
+
+
 def _recordings(root: Path, files: Sequence[str]) -> Iterator[str]:
     """Yield the files that hold conversations, the newest first."""
-    likely = [
-        each
-        for each in files
-        if each.endswith((".jsonl", ".ndjson"))
-        or (each.endswith(".json") and _RECORDED.search(each))
-    ]
-    aged = sorted(((_changed(root / each), each) for each in likely), reverse=True)
+    aged = sorted(((_changed(root / each), each) for each in files), reverse=True)
     for _, file in aged[:MAX_LOOKED_INTO]:
         if not _too_large(root / file) and _begins_like(root / file, _recording_format):
             yield file

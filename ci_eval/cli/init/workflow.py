@@ -53,8 +53,8 @@ class Packages:
 
     needed: str
     """What pip is given; empty where nothing in the repository says it."""
-    own: bool
-    """Whether the agent runs in the environment `.venv`, and not in that of the job."""
+    environment: str
+    """The virtual environment that the agent runs in; empty if it is that of the job."""
 
 
 def workflow_name(folder: str) -> str:

@@ -13,6 +13,7 @@ from ci_eval.cli.init.config_text import Draft, config_text
 from ci_eval.cli.init.drafted_config_check import try_out
 from ci_eval.cli.init.first_agent import Candidate, candidates
 from ci_eval.cli.init.first_config import decide
+from ci_eval.cli.init.first_criteria import QUESTIONS, Wanted, usual, wanted
 from ci_eval.cli.init.repository_survey import survey
 from ci_eval.config.load import load
 from ci_eval.records.errors import UsageError
@@ -27,21 +28,24 @@ def evalset(*cases):
 def decided(repository, context):
     """Decide on the first agent that is offered."""
 
-    def draft(files, preset: str | None = None) -> Draft:
+    def draft(files, given: Wanted | None = None) -> Draft:
         found = repository(files)
-        return decide(found, next(candidates(found, context)), preset, context)
+        return decide(found, next(candidates(found, context)), given, context)
 
     return draft
 
 
-def test_three_evalsets_of_a_folder_become_a_pattern(decided):
-    files = {f"evals/{name}.test.json": evalset(GREETS) for name in "abc"}
-    files |= {f"evals/{name}.evalset.json": evalset(GREETS) for name in "de"}
+def test_evalsets_become_patterns_that_read_new_ones(decided):
+    files = {f"{name}.test.json": evalset(GREETS) for name in ("evals/a", "evals/b", "shop/c")}
+    files |= {"evals/d.evalset.json": evalset(GREETS), "evals/e.json": evalset(GREETS)}
+    files["evals/f.csv"] = "prompt,expected\nHi,Hello\n"
 
     assert decided(files).evalsets == {
-        "evals": "evals/*.test.json",
-        "d": "evals/d.evalset.json",
-        "e": "evals/e.evalset.json",
+        "evals": "evals/*.evalset.json",
+        "evals-2": "evals/*.test.json",
+        "evals-3": "evals/*.csv",
+        "shop": "shop/*.test.json",
+        "e": "evals/e.json",
     }
 
 
@@ -70,12 +74,9 @@ def test_a_recording_is_replayed_on_files_by_name(decided):
 def test_a_pattern_takes_no_name_of_another_evalset(decided):
     files = {f"evals/{name}.test.json": evalset(GREETS) for name in "abc"}
 
-    draft = decided({**files, "evals.evalset.json": evalset(GREETS)})
+    draft = decided({**files, "evals.json": evalset(GREETS)})
 
-    assert draft.evalsets == {
-        "evals-2": "evals/*.test.json",
-        "evals": "evals.evalset.json",
-    }
+    assert draft.evalsets == {"evals-2": "evals/*.test.json", "evals": "evals.json"}
 
 
 def test_the_eval_config_nearest_to_the_evalsets_is_used(decided):
@@ -97,7 +98,7 @@ def test_what_is_wanted_goes_before_an_eval_config(decided):
         "s.evalset.json": evalset(*CASES),
     }
 
-    assert decided(files, "regression").scoring.criteria["response_match_score"] == 0.8
+    assert decided(files, usual()).scoring.criteria["response_match_score"] == 0.8
 
 
 def test_criteria_that_ask_a_model_are_kept_and_the_model_is_known(decided):
@@ -156,8 +157,10 @@ def test_where_nothing_of_what_is_wanted_is_left_the_cases_decide(decided):
     assert sum("Left out" in each for each in scoring.notes) == 1
 
 
-def test_what_a_preset_asks_of_a_model_is_kept(decided):
-    draft = decided({"s.evalset.json": evalset(*CASES)}, "correctness")
+def test_what_needs_a_model_is_kept(decided):
+    questions = [*QUESTIONS]
+    given = wanted([questions[3], questions[6]])
+    draft = decided({"s.evalset.json": evalset(*CASES)}, given)
 
     assert draft.scoring.criteria == {"final_response_match_v2": 0.8, "hallucinations_v1": 0.8}
     assert [each.criteria for each in draft.asked] == [
@@ -275,10 +278,10 @@ NAMES = st.text(st.sampled_from("aé'\"[]*?#:{}&!%@ -.\\"), min_size=1, max_size
         min_size=1,
         max_size=4,
     ),
-    preset=st.sampled_from([None, "regression", "correctness", "quality", "high_risk"]),
+    questions=st.none() | st.sets(st.sampled_from([*QUESTIONS]), min_size=1),
 )
 def test_whatever_files_are_called_and_cases_expect_the_configuration_can_be_planned(
-    sets, preset, tmp_path_factory, context
+    sets, questions, tmp_path_factory, context
 ):
     root = tmp_path_factory.mktemp("repository")
     for name, cases in sets.items():
@@ -286,7 +289,8 @@ def test_whatever_files_are_called_and_cases_expect_the_configuration_can_be_pla
     context = replace(context, root=root)
     found = survey(root)
 
-    draft = decide(found, next(candidates(found, context)), preset, context)
+    given = None if questions is None else wanted(questions)
+    draft = decide(found, next(candidates(found, context)), given, context)
 
     (root / "ci-eval.yaml").write_text(config_text(draft))
     planned = plan(load(root / "ci-eval.yaml", shown="ci-eval.yaml", context=context), context)

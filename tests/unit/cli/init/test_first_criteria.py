@@ -4,9 +4,13 @@ import pytest
 from support.project import GREETS, REFUNDS, case, turn
 
 from ci_eval.cli.init.first_criteria import (
+    QUESTIONS,
     Scoring,
+    Wanted,
     of_eval_config,
-    of_preset,
+    suited,
+    usual,
+    wanted,
     without_refused,
     written_out,
 )
@@ -20,37 +24,37 @@ def evalset(*cases):
 
 
 @pytest.fixture
-def preset(repository):
-    def scoring(name: str, *cases) -> Scoring:
+def scored(repository):
+    def scoring(*cases, given: Wanted | None = None) -> Scoring:
         found = repository({"a.evalset.json": evalset(*cases)})
-        return of_preset(name, found.evalsets)
+        return suited(given or usual(), found.evalsets, None)
 
     return scoring
 
 
-def test_a_preset_is_written_out_with_thresholds_to_change(preset):
-    found = preset("regression", GREETS, REFUNDS)
+def test_criteria_are_written_out_with_thresholds_to_change(scored):
+    found = scored(GREETS, REFUNDS)
 
     assert found.criteria == {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
     assert found.notes == []
 
 
-def test_tools_are_scored_only_where_some_case_expects_a_call(preset):
-    found = preset("regression", GREETS)
+def test_tools_are_scored_only_where_some_case_expects_a_call(scored):
+    found = scored(GREETS)
 
     assert found.criteria == {"response_match_score": 0.8}
     assert found.notes == ["Left out: tool_trajectory_avg_score: no case expects a tool call."]
 
 
-def test_responses_are_scored_only_where_some_case_expects_one(preset):
-    found = preset("regression", SILENT)
+def test_responses_are_scored_only_where_some_case_expects_one(scored):
+    found = scored(SILENT)
 
     assert found.criteria == {}
     assert found.notes[1] == "Left out: response_match_score: no case expects a response."
 
 
-def test_where_some_cases_expect_no_response_these_are_left_out_and_not_given_0(preset):
-    found = preset("regression", GREETS, SILENT)
+def test_where_some_cases_expect_no_response_these_are_left_out_and_not_given_0(scored):
+    found = scored(GREETS, SILENT)
 
     assert found.criteria == {"rouge_match": 0.8}
     assert "skips cases that expect none" in found.notes[1]
@@ -61,7 +65,7 @@ def test_a_call_that_is_expected_by_name_may_have_any_arguments(repository):
         {"evals/a.yaml": "cases: [{prompt: Hi, expected: Yo, expected_tools: [look]}]"}
     )
 
-    scoring = of_preset("regression", found.evalsets)
+    scoring = suited(usual(), found.evalsets, None)
 
     expected = {"threshold": 1.0, "missing_args": "any"}
     assert scoring.criteria["tool_trajectory_avg_score"] == expected
@@ -71,29 +75,29 @@ def test_what_cases_assert_and_the_nodes_they_expect_are_scored(repository):
     text = "cases: [{prompt: Hi, expected_nodes: [a], assert: [{contains: x}]}]"
     found = repository({"evals/a.yaml": text})
 
-    scoring = of_preset("regression", found.evalsets)
+    scoring = suited(usual(), found.evalsets, None)
 
     assert scoring.criteria == {"node_order_match_score": 1.0, "ci/assertions": 1.0}
 
 
-def test_a_preset_with_rubrics_gets_one_to_change(preset):
-    found = preset("tool_heavy", REFUNDS)
+def test_a_criterion_with_rubrics_gets_one_to_change(scored):
+    found = scored(REFUNDS, given=wanted([*QUESTIONS][4:6]))
 
-    assert found.criteria["tool_trajectory_avg_score"] == 1.0
+    assert found.criteria["rubric_based_final_response_quality_v1"]["threshold"] == 0.8
     assert found.criteria["rubric_based_tool_use_quality_v1"]["rubrics"]
     assert found.notes == ["The rubrics are examples: replace them with your own."]
 
 
-def test_a_criterion_of_agentflow_keeps_its_prefix_where_adk_means_something_else(preset):
-    found = preset("tool_usage", REFUNDS)
+def test_a_criterion_of_agentflow_keeps_its_prefix_where_adk_means_something_else(scored):
+    found = scored(REFUNDS, given=wanted([], ["tool_usage"]))
 
     assert found.criteria["tool_name_match_score"] == 1.0
     assert "agentflow/tool_trajectory_avg_score" in found.criteria
 
 
-def of_file(repository, text, *, agentflow=False):
+def of_file(repository, text, *, dialect=None):
     found = repository({"eval_config.json": text})
-    return found.root, of_eval_config(found.root, "eval_config.json", agentflow=agentflow)
+    return found.root, of_eval_config(found.root, "eval_config.json", dialect)
 
 
 def test_an_eval_config_is_used_as_a_whole_where_it_can_be(repository):
@@ -106,7 +110,7 @@ def test_an_eval_config_that_may_be_of_two_tools_gets_a_dialect(repository):
     text = {"criteria": {"tool_trajectory_avg_score": {"threshold": 1, "match_type": "EXACT"}}}
 
     assert of_file(repository, text)[1].dialect == "adk"
-    assert of_file(repository, text, agentflow=True)[1].dialect == "agentflow"
+    assert of_file(repository, text, dialect="agentflow")[1].dialect == "agentflow"
 
 
 def test_what_an_eval_config_says_and_nothing_reads_is_said(repository):
@@ -145,10 +149,10 @@ def test_errors_about_something_else_are_not_mended():
     assert without_refused(Scoring({"a": 1}), [Problem("gone", where="agents.a")]) is None
 
 
-def test_turns_without_words_count_as_no_response(preset):
+def test_turns_without_words_count_as_no_response(scored):
     half = case("half", turn("Hi", "Hello"), turn("Bye", ""))
 
-    assert list(preset("regression", half).criteria) == ["rouge_match"]
+    assert list(scored(half).criteria) == ["rouge_match"]
 
 
 def test_metrics_of_the_users_own_code_keep_their_names_when_they_are_written_out(repository):

@@ -7,7 +7,12 @@ import pytest
 from support.project import CASES, GREETS, REFUNDS
 
 from ci_eval.cli.init import repository_survey
-from ci_eval.cli.init.repository_survey import required_packages, survey, with_evalset
+from ci_eval.cli.init.repository_survey import (
+    environment_of,
+    required_packages,
+    survey,
+    with_evalset,
+)
 
 EVALSET = json.dumps({"eval_set_id": "s", "eval_cases": list(CASES)})
 LINE = json.dumps({"eval_id": "greets", "invocations": GREETS["conversation"]}) + "\n"
@@ -155,12 +160,12 @@ def test_eval_configs_are_those_that_name_criteria(look):
 
 
 def test_the_interpreter_and_the_requirements_are_found(look, tmp_path):
-    found = look(**{".venv/bin/python": "", "pyproject.toml": ""})
-    assert found.interpreter is None
+    look(**{".venv/bin/python": "", "pyproject.toml": ""})
+    assert environment_of(tmp_path, "") == ""
     assert required_packages(tmp_path, "") == "-e ."
 
     (tmp_path / ".venv/bin/python").chmod(0o755)
-    assert look().interpreter == ".venv/bin/python"
+    assert environment_of(tmp_path, "agents/shop") == ".venv"
 
 
 def test_an_evalset_that_was_just_written_is_added(look, tmp_path):

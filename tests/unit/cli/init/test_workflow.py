@@ -50,7 +50,7 @@ def test_where_nothing_is_to_be_installed_the_action_does_it():
 
 
 def test_beside_packages_of_the_job_the_action_runs_on_the_jobs_machine():
-    python, install, evaluate = steps(packages=Packages("-r requirements.txt", own=False))
+    python, install, evaluate = steps(packages=Packages("-r requirements.txt", environment=""))
 
     assert python["uses"].startswith("actions/setup-python@")
     assert install["run"] == "python -m pip install -r requirements.txt\n"
@@ -58,7 +58,7 @@ def test_beside_packages_of_the_job_the_action_runs_on_the_jobs_machine():
 
 
 def test_an_environment_that_the_configuration_names_is_made():
-    _, install, evaluate = steps(packages=Packages("-e .", own=True), folder="x")
+    _, install, evaluate = steps(packages=Packages("-e .", environment=".venv"), folder="x")
 
     assert install["run"] == "python -m venv .venv\n.venv/bin/pip install -e .\n"
     assert install["working-directory"] == "x"
@@ -97,7 +97,7 @@ def test_without_a_branch_only_pull_requests_are_evaluated():
 
 
 def test_what_is_pushed_to_a_branch_is_stored_by_the_one_job_that_may_write():
-    workflow = read(draft(branch="main", packages=Packages("-e .", own=False)))
+    workflow = read(draft(branch="main", packages=Packages("-e .", environment="")))
 
     on, jobs = workflow["on"], workflow["jobs"]
     assert on["push"] == {"branches": ["main"], "paths": on["pull_request"]["paths"]}
@@ -126,7 +126,7 @@ def test_a_folder_gets_a_workflow_of_its_own():
 @example("0\n")
 @example("a\nb: c")
 def test_no_name_of_a_folder_changes_the_workflow(folder):
-    packages = Packages("-e .", own=True)
+    packages = Packages("-e .", environment=".venv")
     text = draft(folder=folder, packages=packages, needs_key=True, branch="main")
 
     evaluate, baseline = read(text)["jobs"].values()
@@ -194,7 +194,7 @@ def test_the_command_takes_the_options_that_the_workflow_gives_it():
 
 
 def test_an_agent_with_a_judge_gets_told_where_its_own_key_goes():
-    packages = Packages("-e .", own=False)
+    packages = Packages("-e .", environment="")
     alone = draft(packages=packages, needs_key=True)
     judged = draft(packages=packages, needs_key=True, asked=[OPENAI])
 
@@ -214,6 +214,6 @@ def test_what_no_secret_alone_can_bring_is_said_and_not_left_out():
 def test_no_name_of_a_criterion_changes_the_workflow(name):
     asked = [AskedModel(name, Vertex(), (name,))]
 
-    *_, evaluate = steps(packages=Packages("-e .", own=False), asked=asked)
+    *_, evaluate = steps(packages=Packages("-e .", environment=""), asked=asked)
 
     assert list(evaluate) == ["name", "run", "env"]
