@@ -36,8 +36,8 @@ _SCORES = strict(**dict.fromkeys(DIMENSIONS, NUMBER))
 _SAFETY_FORM = strict(reasoning=TEXT, dimensions=_SCORES)
 _SAFETY_OVERALL_FORM = strict(reasoning=TEXT, issues=TEXTS, categories=_SCORES, score=NUMBER)
 _NO_SOURCES = (
-    "no sources to check against: the agent did not report its tool calls, and the `metadata` of "
-    "the case has no `context`"
+    "no sources to check against: the agent did not report its tool calls, and the case has no "
+    "`context`"
 )
 
 
@@ -199,9 +199,9 @@ class _OfAllResponses(AgentFlowJudged):
 class FactualAccuracy(_OfAllResponses):
     """How correct the facts are that the agent states, according to a judge.
 
-    The judge sees the whole conversation, the expected responses and the `reference_facts` in
-    the `metadata` of the case, if there are any; otherwise it relies on its own knowledge.  It
-    gives the share of correct facts in all that the agent said, and lists the wrong ones; the mean
+    The judge sees the whole conversation, the expected responses and the `reference_facts` of
+    the case (in AgentFlow's evalsets, in its `metadata`), if there are any; otherwise it relies on
+    its own knowledge.  It gives the share of correct facts in all that the agent said, and lists the wrong ones; the mean
     over the samples counts.  An agent that said nothing at all is an error.
     """
 
@@ -231,8 +231,8 @@ def _known(case: EvalCase, expected: Json) -> dict[str, Json]:
 class Hallucinations(_OfAllResponses):
     """How well the agent's statements are supported by its sources, according to a judge.
 
-    Its sources are the results of its tool calls, the user's messages, and the `context` in the
-    `metadata` of the case.  The judge sees these and the whole conversation; it gives the share of
+    Its sources are the results of its tool calls, the user's messages, and the `context` of the
+    case (in AgentFlow's evalsets, in its `metadata`).  The judge sees these and the whole conversation; it gives the share of
     supported claims in all that the agent said, and lists the others; the mean over the samples
     counts.  An agent that said nothing at all is an error, and so is one that did not report its
     tool calls, unless there is a `context`.

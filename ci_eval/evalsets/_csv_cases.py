@@ -14,7 +14,7 @@ from ci_eval.text.yaml_files import Loc, reading
 
 SEPARATOR = ";"
 """Separates tags, tools and nodes in a cell."""
-_TEXTS = ("id", "prompt", "expected")
+_TEXTS = ("id", "prompt", "expected", "context", "reference_facts")
 """Columns whose cells are taken as text."""
 _LISTS = ("tags", "expected_tools", "expected_nodes")
 _NAMED = ("state", "final_state", "assert")

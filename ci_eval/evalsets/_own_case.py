@@ -95,6 +95,8 @@ class GivenCase(_Expectation):
     tool_mocks: ToolMocks | None = None
     human_answers: CannedResults
     rerun_on_resume: bool = False
+    context: str | tuple[str, ...] | None = None
+    reference_facts: str | tuple[str, ...] | None = None
 
 
 _KINDS: Final = ("prompt", "turns", "scenario")
@@ -255,7 +257,7 @@ def _case_of(
         human_answers=given.human_answers,
         rerun_on_resume=given.rerun_on_resume,
         line=line,
-        **_metadata(scenario),
+        **_metadata(given),
     )
 
 
@@ -265,10 +267,12 @@ def _scenario(given: _Scenario) -> ConversationScenario:
     )
 
 
-def _metadata(scenario: _Scenario | None) -> dict[str, Json]:
-    """Return the metadata in which AgentFlow's simulated user expects its options."""
-    given = scenario.model_dump(mode="json", include={"goals", "max_turns"}) if scenario else {}
-    said = {key: value for key, value in given.items() if value}
+def _metadata(given: GivenCase) -> dict[str, Json]:
+    """Return the metadata in which AgentFlow's simulated user and criteria expect their options."""
+    found = given.model_dump(mode="json", include={"context", "reference_facts"})
+    if given.scenario:
+        found |= given.scenario.model_dump(mode="json", include={"goals", "max_turns"})
+    said = {key: value for key, value in found.items() if value}
     return {"metadata": said} if said else {}
 
 

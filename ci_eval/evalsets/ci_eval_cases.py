@@ -57,7 +57,9 @@ class Cases(EvalSetReader):
     For the case as a whole: `id`, `tags`, `state` (of the initial session), `final_state`,
     `rubrics` (texts, or `text` with `id` and `type`; for the final response unless the type is
     another of ADK's, such as `TOOL_USE_QUALITY` or `TRAJECTORY_QUALITY`), and `assert`, a list of
-    checks that `ci/assertions` makes for this case alone.
+    checks that `ci/assertions` makes for this case alone.  `context`, a text or a list of texts, is
+    a source for `agentflow/hallucinations_v1` beside the tool calls, and `reference_facts` for
+    `agentflow/factual_accuracy_v1`.
 
     `tool_mocks` gives the results of tools that are not really called, and `human_answers` those
     of a human when the agent stops and asks, by the name of the tool: `result`, `results` (one
@@ -71,9 +73,9 @@ class Cases(EvalSetReader):
     stays the same if a case is moved or expects something else, and changes with the prompts; two
     cases with the same prompts need ids.
 
-    In CSV the first row names the columns: `id`, `prompt`, `expected`, `tags`, `expected_tools`
-    and `expected_nodes` (separated by `;` within a cell; tools may be JSON, `[]` for none), and
-    any number of `state.NAME`, `final_state.NAME` and `assert.NAME`.  Such a cell is parsed as
+    In CSV the first row names the columns: `id`, `prompt`, `expected`, `context`,
+    `reference_facts`, `tags`, `expected_tools` and `expected_nodes` (the last three separated by
+    `;` within a cell; tools may be JSON, `[]` for none), and any number of `state.NAME`, `final_state.NAME` and `assert.NAME`.  Such a cell is parsed as
     JSON if possible, such as `7`, `true` or `{"max": 2}`, and is text otherwise; to get a number as
     text, write it as a JSON string.  Empty cells are ignored.
     """

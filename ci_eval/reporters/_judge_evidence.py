@@ -97,8 +97,20 @@ def _sample(found: Mapping[str, Json]) -> Iterator[str]:
     for name, each in found.items():
         if isinstance(each, Mapping):
             yield from (f"    {key}: {_scored(value)}" for key, value in each.items())
+        elif name == "goals" and isinstance(each, list):
+            yield from (f"    {line}" for goal in each for line in _goal(goal))
         elif isinstance(each, list) and each:
             yield f"    {name.replace('_', ' ')}: {'; '.join(map(str, each))}"
+
+
+def _goal(found: Json) -> Iterator[str]:
+    """Yield a goal of a simulated user, and why it was not reached."""
+    if not isinstance(found, Mapping):
+        yield str(found)
+        return
+    reached = found.get("reached") is True
+    why = "" if reached else _reasoning(found)
+    yield f"{_MARKS['yes' if reached else 'no']} {found.get('goal')}{': ' if why else ''}{why}"
 
 
 def _scored(value: Json) -> str:

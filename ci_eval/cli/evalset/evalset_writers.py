@@ -65,6 +65,8 @@ def own_case(case: EvalCase) -> dict[str, Json]:
         found |= turns[0]
     elif not scenario:
         found["turns"] = turns
+    sources = {key: of_metadata(case, key) for key in ("context", "reference_facts")}
+    found |= {key: value for key, value in sources.items() if value}
     if case.final_session_state:
         found["final_state"] = case.final_session_state
     if case.rubrics:

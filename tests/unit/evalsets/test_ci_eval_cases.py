@@ -18,6 +18,7 @@ from ci_eval.evalsets.ci_eval_cases import Cases
 from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.scenario_settings import of_metadata
 from ci_eval.text.yaml_files import parse_yaml
 
 
@@ -69,6 +70,8 @@ cases:
       - tool_calls: {max: 2}
   - id: table
     scenario: {start: I am hungry., plan: Book a table.}
+    context: [The kitchen closes at nine., There are 12 tables.]
+    reference_facts: The table is by the window.
 """
 
 
@@ -104,6 +107,8 @@ def test_all_that_a_case_can_say_is_read(tmp_path: Path) -> None:
     assert third.conversation_scenario
     assert third.conversation_scenario.starting_prompt == "I am hungry."
     assert third.conversation_scenario.conversation_plan == "Book a table."
+    assert of_metadata(third, "context") == ["The kitchen closes at nine.", "There are 12 tables."]
+    assert of_metadata(third, "reference_facts") == "The table is by the window."
 
 
 def test_what_the_cases_offer_is_counted(tmp_path: Path) -> None:
@@ -197,16 +202,17 @@ def test_two_cases_that_ask_the_same_need_ids(tmp_path: Path) -> None:
 
 def test_a_table_has_columns_for_all_that_one_turn_can_say(tmp_path: Path) -> None:
     head = (
-        "id,prompt,tags,expected_tools,expected_nodes,state.user,state.n,final_state.ok,"
+        "id,prompt,context,tags,expected_tools,expected_nodes,state.user,state.n,final_state.ok,"
         "assert.contains,assert.max_words,assert.json\n"
     )
-    row = 'a,"Hi,\n""you""",x; y,look;find,A;B,vip,7,true,Hello,"""7""","{""a"": [1]}"\n'
+    row = 'a,"Hi,\n""you""",open at 9,x; y,look;find,A;B,vip,7,true,Hello,"""7""","{""a"": [1]}"\n'
     found = only(tmp_path, head + row, "t.csv")
     assert talk(found) == [('Hi,\n"you"', "")]
     assert (found.eval_id, found.tags) == ("a", ("x", "y"))
     (turn,) = found.conversation or ()
     assert [call.name for call in turn.tool_calls] == ["look", "find"]
     assert turn.nodes == ("A", "B")
+    assert of_metadata(found, "context") == "open at 9"
     assert found.session_input
     assert found.session_input.state == {"user": "vip", "n": 7}
     assert found.final_session_state == {"ok": True}

@@ -85,6 +85,19 @@ def test_samples_are_told_with_their_parts():
     }
 
 
+def test_goals_are_a_list_with_marks():
+    goals = [
+        {"goal": "A table", "reached": True, "rationale": "Booked."},
+        {"goal": "A cake", "reached": False, "rationale": "Nobody asked."},
+    ]
+    evidence = {"samples": [{"score": 0.5, "goals": [*goals, "odd"]}]}
+
+    ((title, lines),) = extracted(evidence)
+
+    assert title == "Samples"
+    assert lines == ["0.5", "    ✔ A table", "    ✘ A cake: Nobody asked.", "    odd"]
+
+
 def test_what_has_another_shape_is_left_as_it_is():
     evidence = {"votes": 3, "rubrics": "none", "samples": [1], "other": {"a": 1}}
     assert list(extracted(evidence)) == []
