@@ -75,9 +75,10 @@ class Cases(EvalSetReader):
 
     In CSV the first row names the columns: `id`, `prompt`, `expected`, `context`,
     `reference_facts`, `tags`, `expected_tools` and `expected_nodes` (the last three separated by
-    `;` within a cell; tools may be JSON, `[]` for none), and any number of `state.NAME`, `final_state.NAME` and `assert.NAME`.  Such a cell is parsed as
-    JSON if possible, such as `7`, `true` or `{"max": 2}`, and is text otherwise; to get a number as
-    text, write it as a JSON string.  Empty cells are ignored.
+    `;` within a cell; tools may be JSON, `[]` for none), and any number of `state.NAME`,
+    `final_state.NAME` and `assert.NAME`. Such a cell is parsed as JSON if possible, such as `7`,
+    `true` or `{"max": 2}`, and is text otherwise; to get a number as text, write it as a JSON
+    string. Empty cells are ignored.
     """
 
     syntaxes = frozenset({"json", "jsonl", "yaml", "csv"})
