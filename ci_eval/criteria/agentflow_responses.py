@@ -199,10 +199,10 @@ class _OfAllResponses(AgentFlowJudged):
 class FactualAccuracy(_OfAllResponses):
     """How correct the facts are that the agent states, according to a judge.
 
-    The judge sees the whole conversation, the expected responses and the `reference_facts` of
-    the case (in AgentFlow's evalsets, in its `metadata`), if there are any; otherwise it relies on
-    its own knowledge.  It gives the share of correct facts in all that the agent said, and lists
-    the wrong ones; the mean over the samples counts.  An agent that said nothing at all is an error.
+    The judge sees the whole conversation, the expected responses and the `reference_facts` of the
+    case (in AgentFlow's evalsets, in its `metadata`), if there are any; otherwise it relies on its
+    own knowledge.  It gives the share of correct facts in all that the agent said, and lists the
+    wrong ones; the mean over the samples counts.  An agent that said nothing at all is an error.
     """
 
     aliases = ("factual_accuracy", "factual_accuracy_score")
@@ -234,8 +234,8 @@ class Hallucinations(_OfAllResponses):
     Its sources are the results of its tool calls, the user's messages, and the `context` of the
     case (in AgentFlow's evalsets, in its `metadata`).  The judge sees these and the whole
     conversation; it gives the share of supported claims in all that the agent said, and lists the
-    others; the mean over the samples counts.  An agent that said nothing at all is an error, and so is one that did not report its
-    tool calls, unless there is a `context`.
+    others; the mean over the samples counts.  An agent that said nothing at all is an error, and so
+    is one that did not report its tool calls, unless there is a `context`.
     """
 
     aliases = ("hallucination",)
