@@ -72,7 +72,9 @@ class Remote:
             fetch = _local_options(own, "upload-pack")
             push = _local_options(own, "receive-pack", *_NO_PROGRAMS)
             given = _variables([("remote.data.url", own)])
-            return cls("this repository", given, object_format, fetch, push, is_clone=True)
+            return cls(
+                "this clone, which has no remote", given, object_format, fetch, push, is_clone=True
+            )
         url = _address(clone, _rewritten(clone, known[f"remote.{name}.url"], "insteadof"))
         push_url = _address(clone, _push_url(clone, known, name))
         settings = [("remote.data.url", url), ("remote.data.pushurl", push_url)]

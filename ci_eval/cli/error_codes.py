@@ -21,6 +21,7 @@ _ENTRY = re.compile(
 _MESSAGE = re.compile(r"^  (?P<ticks>`+) ?(.+?) ?(?P=ticks)<br>\n", re.MULTILINE)
 _LEAST_LETTERS = 5
 """A message with fewer letters beside its gaps would fit anything, so it must be the same."""
+_CODE = re.compile(r"(?:CE)?(\d{1,4})", re.IGNORECASE)
 _SAID = 3
 """The most codes that are named for one error."""
 _MAX_CHARS = 1_000
@@ -85,22 +86,37 @@ def codes_of(messages: Iterable[str]) -> list[str]:
 
 
 @click.command()
-@click.argument("code", metavar="CODE")
-def explain(code: str) -> int:
+@click.argument("codes", metavar="CODE...", nargs=-1, required=True)
+def explain(codes: tuple[str, ...]) -> int:
     """Explain an error: its cause, and what to do.
 
     CODE is the code that a message ends with, such as CE0103, or a part of the message.
     """
-    known = {entry.code: entry for entry in entries()}
-    found = known.get(code.strip().upper()) or explaining(code.strip()) or _containing(code)
-    if found is None:
-        raise UsageError(f"no error has the code or the text {code!r}")
-    click.echo(found.code)
-    for message in found.messages:
-        click.echo(f"  {message}")
-    click.echo()
-    click.echo(click.wrap_text(_plain(found.text), 80))
+    for number, code in enumerate(codes):
+        found = _entry(code.strip())
+        if number:
+            click.echo()
+        click.echo(found.code)
+        for message in found.messages:
+            click.echo(f"  {message}")
+        click.echo()
+        click.echo(click.wrap_text(_plain(found.text), 80))
     return ExitCode.PASSED
+
+
+def _entry(given: str) -> Entry:
+    """Return the entry with a code, which may lack its zeros, or else with a message.
+
+    Raises:
+        UsageError: there is none.
+
+    """
+    code = _CODE.fullmatch(given.rstrip(",:"))
+    known = {entry.code: entry for entry in entries()}
+    found = known.get(f"CE{int(code[1]):04}") if code else explaining(given) or _containing(given)
+    if found is None:
+        raise UsageError(f"no error has the code or the text {given!r}")
+    return found
 
 
 def _containing(text: str) -> Entry | None:
@@ -110,5 +126,6 @@ def _containing(text: str) -> Entry | None:
 
 
 def _plain(text: str) -> str:
-    """Return Markdown as a terminal shows it: links by their text."""
-    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text).replace("<br>", " ")
+    """Return Markdown as a terminal shows it: links by their text, with the name of the guide."""
+    guides = re.sub(r"\[([^\]]+)\]\((?:\S*/)?([\w-]+)\.md[^)]*\)", r"\1 (guide: \2)", text)
+    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", guides).replace("<br>", " ")

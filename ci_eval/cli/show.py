@@ -1,6 +1,7 @@
 """`ci-eval show`: shows a case of a stored run."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from ci_eval.run_files.journal import read_traces
 from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import read_run
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.templates import duration, plain, terminal
+from ci_eval.text.templates import counted, duration, plain, terminal
 
 MAX_CASES = 20
 """Maximum number of cases shown; a pattern can select more."""
@@ -57,7 +58,13 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
             console.out_spans(line)
     if len(found) > len(traces):
         console.out(f"… and {len(found) - len(traces)} more cases")
+    console.out(f"from the run {run.meta.run_id} in {terminal(out)}, {_age(run.meta.created)} ago")
     return ExitCode.PASSED
+
+
+def _age(created: str) -> str:
+    """Return how long ago a run began."""
+    return duration(max((datetime.now(UTC) - datetime.fromisoformat(created)).total_seconds(), 0))
 
 
 Place = tuple[str, str, str]
@@ -120,14 +127,22 @@ def _case_lines(
         alike.setdefault(_content(result, traces.get(result.key)), []).append(result)
     for result, *others in alike.values():
         if len(results) > 1:
-            names = ", ".join(str(each.key.repeat + 1) for each in (result, *others))
-            said = f"repeats {names}, which are alike" if others else f"repeat {names}"
+            said = _named((result, *others), run.meta.repeats)
             yield ()
             yield (status_span(result.status), Span(f"{said} ({duration(result.duration_s)})"))
         yield from trial_lines(result, traces.get(result.key), width=console.width())
     for text in _baseline(report, key) if report else ():
         yield (Span(terminal(text)),)
     yield ()
+
+
+def _named(alike: tuple[TrialResult, ...], repeats: int) -> str:
+    """Return which trials of a case are alike: repeats as planned, and later ones by number."""
+    planned = [str(each.key.repeat + 1) for each in alike if each.key.repeat < repeats]
+    later = len(alike) - len(planned)
+    parts = [f"repeat{'s' * (len(planned) > 1)} {', '.join(planned)}"] if planned else []
+    parts += [counted(later, "later trial")] if later else []
+    return f"{' and '.join(parts)}{', which are alike' if len(alike) > 1 else ''}"
 
 
 def _content(result: TrialResult, trace: Trace | None) -> str:

@@ -173,7 +173,7 @@ class GateOptions(Record):
     of the change alone are run. `candidate`: only those. `off`: neither."""
     rerun_budget: float = Field(default=10.0, ge=1, le=100)
     """The maximum number of trials with `rerun`, of the change and of the merge base together, as
-    a multiple of the planned trials."""
+    a multiple of the planned trials; at least 30 more than planned, unless it is 1."""
     on_vanished: Choice = "fail"
     """If this run lacks a case or criterion of the baseline."""
     on_loosened: Literal["warn", "fail"] = "warn"

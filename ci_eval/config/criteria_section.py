@@ -14,6 +14,7 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.errors import Problem, UnknownPluginError, UsageError
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
+from ci_eval.text.suggest import as_number
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Document, Loc
 
@@ -74,7 +75,8 @@ class _Reader(DocumentReader):
         loc: Loc = ("criteria", name)
         given = as_options(spec)
         if given is None:
-            self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
+            message = f"expected a threshold or options, found {describe(spec)}{as_number(spec)}"
+            self.problem(message, loc)
             return
         named, named_at = name, loc
         if "use" in given:
@@ -87,6 +89,10 @@ class _Reader(DocumentReader):
         found = self.validated(model, given, loc)
         if found:
             self.written[name] = found
+            worst = found.bounds[found.direction == "lower"] if found.bounds else None
+            if found.judges and found.threshold == worst:
+                message = f"no score misses the threshold {worst:g}, so this fails no case"
+                self.problem(message, loc, severity="warning")
 
     def read_file(self, spec: Any, dialect: Dialect | None, interpreter: str | None) -> None:
         """Read the eval config that `from` names."""

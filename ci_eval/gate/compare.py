@@ -20,6 +20,7 @@ from ci_eval.gate.hard_break import Breaks, breaks
 from ci_eval.gate.mean_drop import Drifts, Finding
 from ci_eval.gate.pairing import Group, added, groups_of, pool, vanished
 from ci_eval.gate.weakened_gate import loosened
+from ci_eval.records.cases import Status
 from ci_eval.records.findings import (
     CaseChange,
     Comparison,
@@ -172,6 +173,7 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         deltas=tuple(_delta(group, examined) for group in examined.groups),
         changes=tuple(change for group in examined.groups for change in _changes(group, examined)),
         added=tuple(added(columns, baseline)),
+        unmatched_failures=tuple(dict.fromkeys(_unmatched_failures(examined.groups))),
         vanished=() if meta.filtered else tuple(vanished(meta, columns, baseline[0].columns)),
         not_comparable=tuple(examined.not_comparable),
         flaky=tuple(flaky[:MAX_FLAKY]),
@@ -180,6 +182,15 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         hidden=tuple(_hidden_by_errors(examined, barely, gate)) if barely else (),
         loosened=(*loosened(meta, nearest), *_changed_content(columns, baseline[0].columns)),
     )
+
+
+def _unmatched_failures(groups: Sequence[Group]) -> Iterator[str]:
+    """Yield the failed cases that have no counterpart in the baseline."""
+    for group in groups:
+        if group.facts.judges and group.all_pairs:
+            for case, cell in group.now.items():
+                if case not in group.all_pairs and cell.status(group.facts) is Status.FAILED:
+                    yield f"{group.key.evalset}/{case}"
 
 
 def _comparable(groups: Sequence[Group]) -> bool:

@@ -137,6 +137,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     lacking: str = "",
     unconfirmed: str = "",
     exemptions: Sequence[Excused] = (),
+    unused: bool = False,
 ) -> Verdict:
     """Return the verdict.
 
@@ -145,7 +146,8 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
 
     `loosened` is how the change weakens the gate, beyond what the comparison found; `lacking` is
     why something could not be measured, and `unconfirmed` why the merge base could not be run, if
-    known; `exemptions` are the entries of `gate.accept` and `gate.quarantine`.
+    known; `exemptions` are the entries of `gate.accept` and `gate.quarantine`; `unused` says
+    whether runs are stored of which none can be compared with.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
@@ -153,7 +155,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     # A case that fails whatever is missing may still have regressed because of what is missing.
     compared = comparison is not None and mode != "threshold"
     errors = totals.incomplete if compared else totals.errors
-    gate = _Gate(options, totals, groups, lacking, errors)
+    gate = _Gate(options, totals, groups, lacking, errors, unused)
     reasons = [*gate.floors(by_threshold=by_threshold)]
     if not by_threshold and options.min_pass_rate is None:
         reasons += gate.failed_before(comparison)
@@ -189,6 +191,8 @@ class _Gate:
     lacking: str
     errors: int
     """Number of cases with missing observations that could change the verdict."""
+    unused: bool
+    """Whether there are stored runs."""
 
     @property
     def tolerated(self) -> bool:
@@ -211,9 +215,14 @@ class _Gate:
             for each in (comparison.changes if comparison else ())
             if each.change == "newly_failing" and (each.certain or each.suspected)
         }
-        others = self.totals.failed - len(named_ones)
+        unmatched = comparison.unmatched_failures if comparison else ()
+        if unmatched:
+            names = listed([each.partition("/")[2] for each in unmatched])
+            message = f"new or changed, and below a threshold (does not block): {names}"
+            yield reason("failed_cases", "warns", message)
+        others = self.totals.failed - len(named_ones) - len(unmatched)
         if others > 0:
-            failed = counted(others, "other case" if named_ones else "case")
+            failed = counted(others, "other case" if named_ones or unmatched else "case")
             message = f"{failed} below a threshold (does not block in regression mode)"
             yield reason("failed_cases", "info", message)
 
@@ -284,6 +293,8 @@ class _Gate:
         """Yield the consequence of a missing baseline, as `gate.on_missing` sets it."""
         severity, therefore = _MISSING[self.options.on_missing]
         what = "no case of the baseline is comparable" if comparison else "no baseline yet"
+        if self.unused and not comparison:
+            what = "no stored run can be compared with (`ci-eval baseline show` says why)"
         if unconfirmed and not comparison:
             yield _not_run(unconfirmed)
             what = "nothing to compare with"

@@ -140,6 +140,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         loosened=() if comparison else weakened,
         lacking=lacked(meta, groups, tally.simulation, tally.failures),
         unconfirmed=confirmation.unconfirmed,
+        unused=bool(baseline and baseline.history and not baseline.runs),
         exemptions=tuple(listed(meta, gate, excused(meta, gate, tally.columns))),
     )
     return Report(

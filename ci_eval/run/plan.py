@@ -17,6 +17,7 @@ from ci_eval.gate.exemptions import covering_nothing
 from ci_eval.llm.judge_settings import Simulation
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.bounds import LEAST_REDRAWN
 from ci_eval.records.cases import EvalCase, Json, ToolMocks
 from ci_eval.records.errors import NothingSelectedError, Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
@@ -35,6 +36,9 @@ from ci_eval.text.yaml_files import Loc
 _LISTING = (".json", ".jsonl", ".yaml", ".yml", ".csv")
 """What a file may end in that is followed by a list of cases."""
 SUFFIXES = (".evalset.json", ".test.json", ".json")
+
+_NAMED_FILES = 3
+"""The most evalsets without cases that a message names."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,14 @@ class Plan:
         gate = self.config.gate
         redraws = gate.on_inconclusive == "rerun" and gate.confirm != "off"
         is_compared = self.config.baseline is not None and gate.mode != "threshold"
-        return int(self.count * gate.rerun_budget) if redraws and is_compared else self.count
+        return self.budget if redraws and is_compared else self.count
+
+    @property
+    def budget(self) -> int:
+        """The most trials that `gate.rerun_budget` allows, of both arms."""
+        budget = self.config.gate.rerun_budget
+        least = self.count + LEAST_REDRAWN if budget > 1 else self.count
+        return max(int(self.count * budget), least)
 
     def trials(self) -> Iterator[Trial]:
         """Yield every trial, the repeats of a case one after the other."""
@@ -187,10 +198,19 @@ class _Planner:
         places = self.selection.places
         return places is None or any((agent, evalset) == place[:2] for place in places)
 
-    def _why_nothing(self, opened: Mapping[str, object], evalsets: Mapping[str, object]) -> str:
+    def _meant_tags(self, opened: Mapping[str, "_Opened"]) -> str:
+        """Return the end of a message: the tags that were probably meant."""
+        cases = (case for each in opened.values() for case in each.evalset.cases())
+        known = {tag for case in cases for tag in case.tags}
+        wrong = next((each for each in self.selection.tags if each not in known), None)
+        return did_you_mean(wrong, known) if wrong else ""
+
+    def _why_nothing(self, opened: Mapping[str, "_Opened"], evalsets: Mapping[str, object]) -> str:
         if opened and not evalsets:
-            chosen = self.selection.cases or self.selection.tags
-            return "no case is selected" if chosen else "the evalsets contain no cases"
+            if self.selection.cases or self.selection.tags:
+                return f"no case is selected{self._meant_tags(opened)}"
+            files = dict.fromkeys(self._shown(each.spec.path) for each in opened.values())
+            return f"the evalsets contain no cases ({', '.join([*files][:_NAMED_FILES])})"
         if self.selection.places is not None:
             return "the failed cases are no longer in the suite, or not selected"
         return "no agent, evalset and criterion go together"

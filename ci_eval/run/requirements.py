@@ -196,7 +196,8 @@ def _unread_assertions(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iter
     for name, evalset in evalsets.items():
         if evalset.opened.facts.with_assertions and name not in reading:
             message = "nothing checks these assertions; add `ci/assertions: 1` to the criteria"
-            yield Problem(message, evalset.shown, 1)
+            case = next(each for each in evalset.opened.cases() if each.assertions)
+            yield Problem(message, evalset.shown, case.line, f"case {case.eval_id!r}")
 
 
 _EXPECTED: Mapping[Expectation, tuple[str, str]] = {

@@ -184,7 +184,7 @@ def affordable(redraws: Redraws, plans: Plans, done: int) -> Redraws:
     change = redraws.change.within(plans.change)
     base = redraws.base.within(plans.base) if plans.base else Redraw()
     found = Redraws(change.without_suspects(base.pairs), base.without_suspects(base.pairs))
-    left = plans.change.config.gate.rerun_budget * plans.change.count - done
+    left = plans.change.budget - done
     if found.count(plans) <= left:
         return found
     # Confirming trials are cheap and decide more.  A suspect that gets fewer than it takes could

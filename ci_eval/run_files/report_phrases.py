@@ -62,7 +62,7 @@ def tested(found: Delta | Together) -> str:
     if found.p_value is None or (isinstance(found, Delta) and _by_cases(found)):
         return ""
     p_value = _shown(found.p_value, 3)
-    if found.level is None:
+    if not found.level:  # stored runs alone decide nothing where the merge base can be run
         return f"p {p_value}"
     digits = 2
     level = _significant(found.level, digits)

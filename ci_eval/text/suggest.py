@@ -16,6 +16,17 @@ def as_share(given: float, most: float) -> str:
     return f". Did you mean {given / 100:g}?" if most == 1 and 10 <= given <= 100 else ""
 
 
+def as_number(given: object) -> str:
+    """Return the end of a message: the share that a text such as `80%` probably means, if any.
+
+    >>> as_number("80%"), as_number("most")
+    ('. Did you mean 0.8?', '')
+    """
+    text = str(given).strip()
+    is_percentage = text.endswith("%") and text[:-1].strip().isdecimal()
+    return as_share(float(text[:-1]), 1) if is_percentage else ""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the end of a message: the probable name, or the known names.
 

@@ -82,6 +82,42 @@ def test_an_agent_that_answers_nothing_right_any_more_blocks(suite):
     assert suite.report()["comparison"]["base_trials"] > 0
 
 
+def test_the_only_case_of_a_suite_blocks_if_it_is_broken(suite):
+    suite.begin(1)
+    ended = suite.change("def answer(message):\n    return 'no'\n")
+
+    assert ended.code == 1
+    assert "'c0'" in ended.out
+
+
+def test_a_broken_case_that_is_run_alone_fails_as_in_the_whole_suite(suite):
+    suite.begin(5)
+    suite.commit(
+        "break", **{"bot.py": "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"}
+    )
+
+    ended = suite.ci_eval("run", "--case", "c3")
+
+    assert (ended.code, "'c3'" in ended.out) == (1, True)
+
+
+def test_new_and_changed_cases_that_fail_are_named(suite):
+    suite.begin(5)
+    cases = (
+        evalset(6)
+        .replace("question 4,yes", "question 4,maybe")
+        .replace("question 5,yes", "question 5,so")
+    )
+    suite.commit("cases", **{"evals/smoke.csv": cases})
+
+    ended = suite.ci_eval("run")
+
+    assert ended.code == 0
+    assert "new or changed, and below a threshold (does not block): c4, c5" in ended.out
+    comment = (suite.folder / "ci-eval-report/comment.md").read_text()
+    assert "c4, c5" in comment.partition("| Criterion")[0]
+
+
 def test_one_broken_case_of_twenty_blocks_and_is_named(suite):
     suite.begin(20)
     ended = suite.change("def answer(text):\n    return 'no' if '7' in text else 'yes'\n")

@@ -1,5 +1,7 @@
 """One case of the last run, shown whole."""
 
+import re
+
 import pytest
 from support.project import CASES, GREETS, REFUNDS, TRACKS, Project, changed
 
@@ -19,7 +21,9 @@ def test_a_case_is_shown_with_conversation_calls_scores_and_evidence(project):
 
     ended = project.ci_eval("show", "refunds")
     assert ended.code == 0
-    assert ended.out.splitlines() == [
+    *lines, last = ended.out.splitlines()
+    assert re.fullmatch(r"from the run \S+ in ci-eval-report, \d+ m?s ago", last)
+    assert lines == [
         "FAILED refunds: bot on smoke  smoke.evalset.json:30",
         "  User",
         "  │ Refund 7",

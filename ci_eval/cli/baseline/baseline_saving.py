@@ -13,6 +13,7 @@ from ci_eval.config.validated_config import Config
 from ci_eval.gate.decide import count_cases
 from ci_eval.pull_requests import github_runner
 from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.findings import Totals
 from ci_eval.run.collect import Collected
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import counted
@@ -37,13 +38,15 @@ def save(
     collected = load.stored_run(given)
     meta = collected.run.meta
     load.require_suite(config, meta)
-    _refuse_incomplete(collected, config.gate)
+    failed = _complete(collected, config.gate).failed
     baseline_save_policy.check(store, context, from_pull_request=from_pull_request)
     if may_ask and (created := store.first_push(config.suite, context)):
         click.confirm(f"Create the {created}?", default=True, abort=True)
     saved = store.save(collected.run, context)
     stored = f"stored {meta.run_id}" if saved else f"{meta.run_id} is already stored"
     console.say(f"{stored}: {store.place(context)}")
+    if saved and failed:
+        console.say(f"{counted(failed, 'case')} failed in it, so their failures do not block later")
 
 
 def save_if_merged(config: Config, given: str, context: RunContext) -> None:
@@ -78,8 +81,8 @@ def save_after_run(config: Config, given: str, context: RunContext) -> None:
             github_runner.annotate(warnings, context.env)
 
 
-def _refuse_incomplete(collected: Collected, gate: GateOptions) -> None:
-    """Reject an incomplete run.
+def _complete(collected: Collected, gate: GateOptions) -> Totals:
+    """Return the outcomes of the cases of a complete run.
 
     Raises:
         UsageError: the run is incomplete.
@@ -97,5 +100,5 @@ def _refuse_incomplete(collected: Collected, gate: GateOptions) -> None:
         count = cases.unjudged.count
         message = f"{counted(count, 'case')} of {cases.cases} not judged by any blocking criterion"
     else:
-        return
+        return cases
     raise UsageError(f"not stored: {message}")

@@ -123,7 +123,7 @@ class Progress(collect.Progress):
         if self._bar:
             self._bar.update(self._bar.task_ids[0], total=self._count)
         beside = f", {base:,} of the merge base" if base else ""
-        self._print(f"in doubt: {counted(trials, 'more trial')}{beside}")
+        self._print(f"to confirm: {counted(trials, 'more trial')}{beside}")
 
     def reused(self, trials: int, invocations: int) -> None:
         """Print what was reused from the run that this one resumes."""
@@ -142,8 +142,9 @@ class Progress(collect.Progress):
 
     def _so_far(self) -> str:
         counts = {status.value: count for status, count in self._ended.items()}
-        counts["of the merge base"] = self._done - sum(counts.values())
-        return ", ".join(f"{count} {said}" for said, count in counts.items() if count)
+        base = self._done - sum(counts.values())
+        shown = ", ".join(f"{count} {said}" for said, count in counts.items() if count)
+        return f"{shown}; {base} of the merge base" if base else shown
 
     def _print(self, line: str) -> None:
         if self._bar:

@@ -33,6 +33,20 @@ def test_a_code_is_explained_in_whatever_case(capsys: pytest.CaptureFixture[str]
     assert "Paths in a configuration are relative" in said
 
 
+def test_several_codes_are_explained_whether_or_not_they_have_all_zeros(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["explain", "101,", "ce103"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("CE0101\n")
+    assert "\n\nCE0103\n" in said
+
+
+def test_a_guide_is_named_where_the_page_links_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "CE0501"]) == 0
+    assert "Which criterion (guide: which-criterion)" in capsys.readouterr().out
+
+
 def test_a_message_may_be_given_instead(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "Is not a FILE"]) == 0
     assert capsys.readouterr().out.startswith("CE0101\n")

@@ -319,7 +319,9 @@ def test_a_configuration_with_nothing_to_run_is_warned_of() -> None:
     checked("smoke.evalset.json", {"eval_set_id": "s", "eval_cases": []})
     found = checked("a.yaml", CONFIG)
     assert (found.kind, found.cases) == ("config", 0)
-    assert said(found) == ["warning a.yaml: nothing to run: the evalsets contain no cases"]
+    assert said(found) == [
+        "warning a.yaml: nothing to run: the evalsets contain no cases (smoke.evalset.json)"
+    ]
 
 
 @pytest.mark.usefixtures("folder")

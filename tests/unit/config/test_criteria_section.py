@@ -53,7 +53,7 @@ def test_a_criterion_is_a_threshold_or_options(tmp_path: Path) -> None:
   tool_trajectory_avg_score: {threshold: 1.0, match_type: in-order}
   response_match_score: 0.8
   tool_call_count_v1:
-  lenient: {use: tool_trajectory_avg_score, threshold: 0, ignore_args: true}
+  lenient: {use: tool_trajectory_avg_score, threshold: 0.1, ignore_args: true}
 """,
     )
     assert problems == []
@@ -61,7 +61,7 @@ def test_a_criterion_is_a_threshold_or_options(tmp_path: Path) -> None:
         "tool_trajectory_avg_score": ToolTrajectory(threshold=1.0, match_type="IN_ORDER"),
         "response_match_score": ResponseMatch(threshold=0.8),
         "tool_call_count_v1": ToolCallCount(),
-        "lenient": ToolTrajectory(threshold=0.0, ignore_args=True),
+        "lenient": ToolTrajectory(threshold=0.1, ignore_args=True),
     }
     assert list(found) == [
         "tool_trajectory_avg_score",
@@ -71,9 +71,22 @@ def test_a_criterion_is_a_threshold_or_options(tmp_path: Path) -> None:
     ]
 
 
+def test_a_threshold_that_every_score_reaches_is_warned_of(tmp_path: Path) -> None:
+    _, problems = from_yaml(tmp_path, "\n  response_match_score: 0\n")
+    (said,) = problems
+    assert "no score misses the threshold 0, so this fails no case" in said
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (
+            "response_match_score: '80%'",
+            (
+                "criteria.response_match_score: expected a threshold or options, found '80%'. "
+                "Did you mean 0.8?"
+            ),
+        ),
         ("response_match_score:", "criteria.response_match_score: needs a threshold"),
         ("response_match_score: {}", "criteria.response_match_score: needs a threshold"),
         (

@@ -192,7 +192,9 @@ def test_a_case_that_the_configuration_leaves_out_cannot_be_selected(suite: Suit
 def test_empty_evalsets_leave_nothing(suite: Suite) -> None:
     suite.evalset("smoke.json")
     suite.evalset("full.json")
-    assert suite.nothing() == "nothing to run: the evalsets contain no cases"
+    assert (
+        suite.nothing() == "nothing to run: the evalsets contain no cases (smoke.json, full.json)"
+    )
 
 
 @pytest.mark.parametrize("tags", ["", ", tags: [rare]"])
@@ -230,7 +232,7 @@ def test_a_tag_keeps_the_cases_that_have_it(suite: Suite) -> None:
     assert cases(suite.plan(tags=("slow",))) == {"smoke": ["a", "b"]}
     planned = suite.plan(tags=("slow", "new"), agents=("old",))
     assert (tried(planned), planned.count, planned.filtered) == (["old smoke b 0"], 1, True)
-    assert suite.nothing(tags=("quick",)) == "nothing to run: no case is selected"
+    assert suite.nothing(tags=("quick",)) == "nothing to run: no case is selected; known: new, slow"
 
 
 def test_tags_may_belong_to_an_evalset_and_are_no_selection(suite: Suite) -> None:

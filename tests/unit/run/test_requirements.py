@@ -173,7 +173,10 @@ ASSERTING = {**GREETS, "assertions": [{"contains": "help"}]}
 def test_assertions_that_nothing_checks_are_an_error(suite: Suite) -> None:
     evalsets = planned("e", GREETS), planned("f", GREETS, ASSERTING)
     assert suite.problems(*evalsets, criteria=(WORDS,)) == [
-        "error f.json:1: nothing checks these assertions; add `ci/assertions: 1` to the criteria"
+        (
+            "error f.json:20: case 'greets': nothing checks these assertions; "
+            "add `ci/assertions: 1` to the criteria"
+        )
     ]
     assert suite.problems(*evalsets, criteria=(WORDS, ASSERTIONS)) == []
     assert suite.problems(*evalsets, criteria=(WORDS,), partly=True) == []

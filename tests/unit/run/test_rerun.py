@@ -192,14 +192,14 @@ def test_recordings_have_nothing_more_to_tell(planned):
 @pytest.mark.parametrize(
     ("confirming", "done", "pairs", "left"),
     [
-        # Planned are 12, so 36 may be tried; a round of one agent takes 6.
-        (2, 28, True, 2),
+        # Planned are 12, so 42 may be tried; a round of one agent takes 6.
+        (2, 34, True, 2),
         # To confirm is cheaper.
-        (2, 29, False, 2),
-        (2, 34, False, 2),
-        (2, 35, False, 0),
-        (0, 30, True, 0),
-        (0, 31, False, 0),
+        (2, 35, False, 2),
+        (2, 40, False, 2),
+        (2, 41, False, 0),
+        (0, 36, True, 0),
+        (0, 37, False, 0),
     ],
 )
 def test_what_the_budget_does_not_allow_is_not_drawn(planned, confirming, done, pairs, left):
@@ -210,16 +210,16 @@ def test_what_the_budget_does_not_allow_is_not_drawn(planned, confirming, done, 
 
     assert bool(found.pairs) is pairs
     assert len(found.confirming.get(place, ())) == left
-    assert done + found.count(planned) <= 36
+    assert done + found.count(planned) <= planned.budget == 42
 
 
 @pytest.mark.parametrize(
     ("done", "drawn"),
     [
-        (24, {"x": 7, "y": 5}),
+        (30, {"x": 7, "y": 5}),
         # Five trials that all fail prove one; four of each would prove neither.
-        (26, {"y": 5}),
-        (32, {}),
+        (32, {"y": 5}),
+        (38, {}),
     ],
 )
 def test_what_can_be_confirmed_is_where_not_everything_can(planned, done, drawn):
@@ -232,7 +232,7 @@ def test_what_can_be_confirmed_is_where_not_everything_can(planned, done, drawn)
 def test_of_equal_suspects_the_same_are_confirmed_whatever_their_order(planned):
     places = [("live", "e", case) for case in "zxy"]
     redraw = Redraw(range(1, 2), BOTH, dict.fromkeys(places, range(10)))
-    found = affordable(Redraws(redraw), Plans(planned), 14).change
+    found = affordable(Redraws(redraw), Plans(planned), 20).change
 
     assert found.confirming.keys() == {("live", "e", "x"), ("live", "e", "y")}
     assert not found.pairs
