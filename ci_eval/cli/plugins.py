@@ -14,10 +14,10 @@ from ci_eval.records.errors import ExitCode
 @click.argument("name", required=False)
 @json_option
 def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> int:
-    """List plugins, or show the options of one: `list criteria ci/regex`.
+    """List plugins and presets, or show the options of one: `list criteria ci/regex`.
 
-    KIND is one of agents, evalsets, recordings, criteria, judges, simulators, baselines and
-    reporters.
+    KIND is one of agents, evalsets, recordings, criteria, judges, simulators, baselines, reporters
+    and presets.
     """
     if kind and name and not as_json:
         click.echo(page(kind, name), nl=False)

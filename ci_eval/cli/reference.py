@@ -30,28 +30,33 @@ KINDS: dict[str, PluginRegistry[Any]] = {
     "baselines": points.baseline,
     "reporters": points.reporter,
 }
+_PRESETS = "presets"
 
 
 def catalogue(kind: str | None = None, *, options: bool = True) -> dict[str, list[dict[str, Any]]]:
-    """Return all plugins, or those of one kind, with descriptions and options.
+    """Return all plugins and presets, or those of one kind, with descriptions and options.
 
     Raises:
         UsageError: there is no such kind.
 
     """
-    if kind is not None and kind not in KINDS:
-        raise UsageError(f"unknown kind {kind!r}{did_you_mean(kind, KINDS)}")
+    models: dict[str, dict[str, type[BaseModel]]] = {
+        name: {each: registry[each] for each in registry} for name, registry in KINDS.items()
+    }
+    models[_PRESETS] = {**PRESETS}
+    if kind is not None and kind not in models:
+        raise UsageError(f"unknown kind {kind!r}{did_you_mean(kind, models)}")
     return {
-        name: [_entry(registry[each], options=options) for each in registry]
-        for name, registry in KINDS.items()
-        if kind in (None, name)
+        of: [_entry(name, model, options=options) for name, model in found.items()]
+        for of, found in models.items()
+        if kind in (None, of)
     }
 
 
-def _entry(model: type[Plugin], *, options: bool) -> dict[str, Any]:
+def _entry(name: str, model: type[BaseModel], *, options: bool) -> dict[str, Any]:
     summary, _, rest = inspect.cleandoc(model.__doc__ or "").partition("\n\n")
     entry: dict[str, Any] = {
-        "name": model.type_name,
+        "name": name,
         "summary": " ".join(summary.split()),
         "description": " ".join(rest.split()),
     }

@@ -103,6 +103,8 @@ def page(kind: str, name: str) -> str:
     entries = {entry["name"]: entry for entry in catalogue(kind, options=False)[kind]}
     if name not in entries:
         raise UnknownPluginError(f"{kind} has no {name!r}{did_you_mean(name, entries)}")
+    if name in PRESETS and kind not in KINDS:
+        return dict(zip(PRESETS, presets(), strict=True))[name]
     model: type[Plugin] = KINDS[kind][name]
     entry = {**entries[name], "options": options_of(model)}
     parts = [f"## `{name}`", inspect.cleandoc(model.__doc__ or ""), *_more(model, entry)]

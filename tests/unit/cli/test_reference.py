@@ -70,7 +70,8 @@ def test_every_key_of_a_configuration_is_described(model: type[Record]) -> None:
 def test_every_plugin_is_in_the_catalogue() -> None:
     found = catalogue()
     assert {kind: [entry["name"] for entry in entries] for kind, entries in found.items()} == {
-        kind: list(registry) for kind, registry in KINDS.items()
+        **{kind: list(registry) for kind, registry in KINDS.items()},
+        "presets": list(PRESETS),
     }
     assert list(KINDS.values()) == list(points.POINTS)
 
