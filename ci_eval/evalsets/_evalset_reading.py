@@ -40,7 +40,7 @@ class Problems:
         self.errors = 0
         """Number of errors, which make the file unusable."""
 
-    def add(
+    def add(  # noqa: PLR0913  # the parts of a problem
         self,
         message: str,
         line: int | None,
@@ -48,6 +48,7 @@ class Problems:
         *,
         severity: Severity = "error",
         concerns: str = "",
+        adk_refuses: bool = False,
     ) -> None:
         """Note a problem: an error, which makes the file unusable, or a warning.
 
@@ -62,7 +63,8 @@ class Problems:
         alike.last_line = line
         if alike.count <= MAX_ALIKE:
             alike.last_reported = len(self._found)
-            self._found.append(Problem(message, self._shown, line, where, severity, concerns))
+            problem = Problem(message, self._shown, line, where, severity, concerns, adk_refuses)
+            self._found.append(problem)
         if len(self._found) >= MAX_PROBLEMS:
             raise EvalSetError(problems=self.listed())
 

@@ -83,7 +83,7 @@ def _note_header(name: str, element: Element, problems: Problems, header: dict[s
         return
     if key != name:
         message = f"ADK itself reads only {key!r}"
-        problems.add(message, element.line, name, severity="warning")
+        problems.add(message, element.line, name, severity="warning", adk_refuses=True)
     _evalset_reading.note_header(element, key, _HEADER, problems, header)
 
 
@@ -116,7 +116,7 @@ def _converted_turn(turn: Any, notes: Notes, loc: Loc) -> Any:
     if not old and not texts:
         return turn
     message = f"{_listed(old + texts)} in ADK's older format, which ADK refuses here"
-    notes.warning(message, loc)
+    notes.problems.add(message, *notes.spot(loc), severity="warning", adk_refuses=True)
     mended = {key: value for key, value in turn.items() if key not in OLD_KEYS}
     for key in texts:
         mended[key] = _message(turn[key], role=_CONTENTS[key])

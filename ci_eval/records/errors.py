@@ -57,6 +57,8 @@ class Problem:
     severity: Severity = "error"
     concerns: str = ""
     """The only criterion that it affects, such as `adk/response_match_score`; empty for all."""
+    adk_refuses: bool = False
+    """Whether ADK refuses what ci-eval reads by its plain meaning."""
 
     def __str__(self) -> str:
         """Return `file:line: where: message` without the unknown parts."""

@@ -311,7 +311,7 @@ def test_older_evalsets_of_a_bucket_are_migrated_where_they_are(project, fake):
     assert ids(fake, "old/a.test.json") == ["old"]
     assert json.loads(fake.text("b", "old/a.test.json.bak")) == LEGACY
     assert project.ci_eval("evalset", "migrate", "gs://b/old").out == (
-        "gs://b/old: no files in an older format.\n"
+        "gs://b/old: ADK reads all files as they are.\n"
     )
 
 

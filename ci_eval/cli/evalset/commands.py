@@ -201,10 +201,10 @@ def convert(file: str, to: str, out: str | None) -> int:
     help="Default session (JSON with app_name, user_id, state).",
 )
 def migrate(place: str, out: str | None, initial_session: str | None, *, backup: bool) -> int:
-    """Migrate files of older ADK formats to the current one, as ADK's own migration does.
+    """Rewrite files that ADK does not read: of its older formats, and with mistakes that are plain.
 
-    Of a folder it is every `*.test.json` and `*.evalset.json` of an older format in and below
-    it.  Ids of cases stay as they are, so that a baseline still knows them.
+    Of a folder it is every such `*.test.json` and `*.evalset.json` in and below it.  Ids of cases
+    stay as they are, so that a baseline still knows them.
     """
     session = added_cases.read_initial_session(initial_session) if initial_session else None
     if is_folder(place):
@@ -222,7 +222,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     for each in found:
         _done(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
     if not found:
-        _done(f"{place}: no files in an older format.")
+        _done(f"{place}: ADK reads all files as they are.")
     return ExitCode.PASSED
 
 

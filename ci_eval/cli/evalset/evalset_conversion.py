@@ -74,7 +74,9 @@ def convert(source: str, to: str, out: str | None) -> Written:
 
 
 def migrate(source: str, out: str | None, session: SessionInput | None) -> Written | None:
-    """Return the evalset `source` in ADK's current format; `None` if it already has it.
+    """Return the evalset `source` as ADK reads it; `None` if it already is.
+
+    That is in its current format, and without what ADK refuses although its meaning is plain.
 
     Ids of cases stay, so that a baseline knows them.  `session` is the initial session of cases
     without their own.
@@ -89,25 +91,28 @@ def migrate(source: str, out: str | None, session: SessionInput | None) -> Writt
 def _migrated(file: File, out: str | None, session: SessionInput | None) -> Written | None:
     path, source = file.path, file.shown
     opened = open_evalset(path, shown=source)
-    if opened.header.format == "adk":
+    is_current = opened.header.format == "adk"
+    if is_current and not any(each.adk_refuses for each in opened.warnings):
         return None
-    if opened.header.format not in OLDER:
+    if not is_current and opened.header.format not in OLDER:
         message = f"is of the format {opened.header.format!r}, not of an older one of ADK's"
         hint = f"`ci-eval evalset convert {source} --to adk` writes it as ADK has it"
         raise UsageError(problems=[Problem(message, source)], hint=hint)
     # The same object is written, so that changes by others since it was read are noticed.
     made = file_at(out) if out and out != source else file
     cases = [_begun(case, session) for case in opened.cases()]
-    set_id = id_from(path.name)
-    text = document_text("adk", "json", set_id, cases, {"name": set_id})
+    set_id = _set_id(opened, path)
+    more = _said_of_all(path, source, opened.header) if is_current else {"name": set_id}
+    text = document_text("adk", "json", set_id, cases, more)
     after = read_back(text, name=Path(made.shown).name, shown=made.shown)
     lost = losses(cases, after.cases(), shown=made.shown, target="adk")
-    lost += _unread(path, source)
-    return Written(made, text, len(cases), (*opened.warnings, *lost))
+    lost += () if is_current else _unread(path, source)
+    left = (each for each in opened.warnings if not each.adk_refuses)
+    return Written(made, text, len(cases), (*left, *lost))
 
 
 def migrate_folder(folder: str, session: SessionInput | None) -> list[Written]:
-    """Return each file of an older format in and below `folder`, migrated.
+    """Return each file in and below `folder` that ADK does not read as it is, migrated.
 
     Raises:
         UsageError: with every problem of all files.
@@ -117,7 +122,7 @@ def migrate_folder(folder: str, session: SessionInput | None) -> list[Written]:
     problems: list[Problem] = []
     for file in evalset_files(folder):
         try:
-            if _is_older(file.path, file.shown):
+            if _is_of_adk(file.path, file.shown):
                 written = _migrated(file, None, session)
                 found += [written] if written else []
         except UsageError as exc:
@@ -147,11 +152,11 @@ def save(written: Sequence[Written], *, backup: bool = False) -> None:
         each.file.write(each.text)
 
 
-def _is_older(path: Path, shown: str) -> bool:
+def _is_of_adk(path: Path, shown: str) -> bool:
     if syntax_of(path) != "json":
         return False
     reader = reader_of(read_head(path, shown=shown))
-    return reader is not None and reader.type_name in OLDER
+    return reader is not None and reader.type_name in ("adk", *OLDER)
 
 
 def _begun(case: EvalCase, session: SessionInput | None) -> EvalCase:

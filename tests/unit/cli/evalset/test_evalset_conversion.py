@@ -238,6 +238,30 @@ def test_only_older_formats_are_migrated(folder):
     assert found.value.hint == "`ci-eval evalset convert own.yaml --to adk` writes it as ADK has it"
 
 
+def test_what_adk_refuses_is_mended_where_its_meaning_is_plain(folder):
+    turn = {"user_content": "Hi", "final_response": "Hello", "expected_tool_use": []}
+    value = {
+        "evalSetId": "s",
+        "name": "shop",
+        "eval_cases": [{"eval_id": "a", "conversation": [turn]}],
+    }
+    (folder / "s.evalset.json").write_text(json.dumps(value))
+
+    written = migrate("s.evalset.json", None, None)
+
+    assert written is not None
+    assert written.warnings == ()
+    found = json.loads(written.text)
+    assert (found["eval_set_id"], found["name"]) == ("s", "shop")
+    (case,) = found["eval_cases"]
+    assert case["eval_id"] == "a"
+    (mended,) = case["conversation"]
+    assert mended["user_content"] == {"parts": [{"text": "Hi"}], "role": "user"}
+    assert mended["final_response"] == {"parts": [{"text": "Hello"}], "role": "model"}
+    save([written])
+    assert migrate("s.evalset.json", None, None) is None
+
+
 def test_a_folder_is_migrated_as_a_whole_or_not_at_all(folder):
     (folder / "deep").mkdir()
     older(folder, OLDER_TURN, name="deep/a.test.json")
