@@ -106,6 +106,9 @@ def test_adk_reads_the_results_that_are_left(folder, evaluated):
     assert [each["eval_id"] for each in cases] == ["greets", "tracks", "both", "long"]
     assert [each["final_eval_status"] for each in cases] == [1, 1, 2, 2]
     assert {len(each["overall_eval_metric_results"]) for each in cases} == {6}
+    sessions = [each["session_details"] for each in cases]
+    assert [each["id"] for each in sessions] == [each["session_id"] for each in cases]
+    assert all(each["events"][0]["author"] == "user" for each in sessions)
     assert evaluated.err.splitlines()[-2] == (
         f"results: agents/shop/.adk/eval_history/{result['eval_set_result_id']}.evalset_result.json"
     )

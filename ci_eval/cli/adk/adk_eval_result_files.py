@@ -65,7 +65,7 @@ class Results:
                 seen = Recording.model_validate(parse_json(line, max_depth=TRACE_DEPTH))
                 found = case_result(
                     result,
-                    seen.invocations or (),
+                    seen,
                     trial.case,
                     self.plan.pairs[agent, evalset],
                     eval_set_id=self.plan.evalsets[evalset].opened.header.eval_set_id,

@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 from ci_eval.cli.adk.adk_eval_score_details import Details, details_of, overall_details
+from ci_eval.cli.adk.adk_eval_session import SessionDetails, session_details
 from ci_eval.criteria.adk_custom_metric import CustomMetric
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.cases import EvalCase, Invocation, Json, Record, Status
 from ci_eval.records.results import Score, TrialResult
+from ci_eval.records.trials import Recording
 
 _OURS = {"cost_usd", "nodes", "waits_for", "finish_reason", "unseen"}
 """Fields of invocations that ADK rejects."""
@@ -60,9 +62,9 @@ class CaseResult(Record):
     final_eval_status: EvalStatus
     overall_eval_metric_results: tuple[MetricResult, ...] = ()
     eval_metric_result_per_invocation: tuple[InvocationResult, ...] = ()
-    session_id: str = ""
-    """The session id of the case; empty if it has none, because sessions are not stored."""
-    user_id: str | None = None
+    session_id: str
+    session_details: SessionDetails
+    user_id: str
 
     def as_json(self) -> str:
         """Return the result as one line of ADK's JSON."""
@@ -73,21 +75,22 @@ class CaseResult(Record):
 
 def case_result(
     result: TrialResult,
-    observed: Sequence[Invocation],
+    observed: Recording,
     case: EvalCase,
     criteria: Mapping[str, AnyCriterion],
     *,
     eval_set_id: str,
 ) -> CaseResult:
-    """Return ADK's result for `result` and the `observed` trace.
+    """Return ADK's result for `result` and what was `observed`.
 
     ADK stores neither metrics nor invocations of a case that could not be observed.
     """
     scores = () if result.error else result.scores
-    seen = () if result.error else observed
+    said = observed.invocations or ()
+    seen = () if result.error else said
     parts = [_parts(score, len(seen)) for score in scores]
     expected = case.conversation or ()
-    session = case.session_input
+    session = session_details(case, result.key.agent, said, observed.final_state)
     return CaseResult(
         eval_set_file=eval_set_id,
         eval_set_id=eval_set_id,
@@ -108,8 +111,9 @@ def case_result(
             )
             for at, invocation in enumerate(seen)
         ),
-        session_id=(session.session_id if session else None) or "",
-        user_id=session.user_id if session else None,
+        session_id=session.id,
+        session_details=session,
+        user_id=session.user_id,
     )
 
 

@@ -8,7 +8,7 @@ from ci_eval.cli.adk.adk_eval_result_schema import CaseResult, EvalStatus, case_
 from ci_eval.plugins import points
 from ci_eval.records.cases import Content, EvalCase, Invocation, Status
 from ci_eval.records.results import InvocationScore, Score, TrialResult
-from ci_eval.records.trials import Failure, TrialKey
+from ci_eval.records.trials import Failure, Recording, TrialKey
 
 KEY = TrialKey(agent="shop", evalset="s", case="c")
 SAID = Invocation(
@@ -23,7 +23,9 @@ CASE = EvalCase(eval_id="c", conversation=(SAID,))
 def result(*scores: Score, status: Status, turns: int = 1, **more) -> CaseResult:
     found = TrialResult(key=KEY, status=status, scores=scores, **more)
     criteria = {"r": points.criterion["adk/response_match_score"](threshold=0.5)}
-    return case_result(found, [SAID] * turns, CASE, criteria, eval_set_id="s")
+    return case_result(
+        found, Recording(invocations=(SAID,) * turns), CASE, criteria, eval_set_id="s"
+    )
 
 
 def score(status: Status, value: float | None = None, parts: int = 1, **more) -> Score:
@@ -119,7 +121,7 @@ def test_the_options_of_a_metric_are_kept_beside_its_threshold():
         scores=(score(Status.PASSED, 1.0, name="t", criterion=model.type_name),),
     )
 
-    found = case_result(trial, [SAID], CASE, criteria, eval_set_id="s")
+    found = case_result(trial, Recording(invocations=(SAID,)), CASE, criteria, eval_set_id="s")
 
     (metric,) = found.overall_eval_metric_results
     assert metric.criterion == {"threshold": 0.5, "match_type": "IN_ORDER"}
@@ -136,7 +138,7 @@ def test_a_custom_metric_is_named_with_its_code():
     )
 
     (metric,) = case_result(
-        trial, [SAID], CASE, criteria, eval_set_id="s"
+        trial, Recording(invocations=(SAID,)), CASE, criteria, eval_set_id="s"
     ).overall_eval_metric_results
 
     assert metric.custom_function_path == "shop.metrics.kind"

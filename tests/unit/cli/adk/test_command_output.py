@@ -7,6 +7,7 @@ from ci_eval.cli.adk.adk_eval_result_schema import (
     MetricResult,
 )
 from ci_eval.cli.adk.adk_eval_score_details import Details, Durations, RubricScore
+from ci_eval.cli.adk.adk_eval_session import SessionDetails
 from ci_eval.cli.adk.command_output import MAX_LINES, Counts, case_lines, counts_lines
 from ci_eval.records.cases import Content, FunctionCall, IntermediateData, Invocation
 
@@ -27,6 +28,9 @@ def printed(said: str = "Hello", *metrics: MetricResult, name: str = "track") ->
         eval_metric_result_per_invocation=(
             InvocationResult(actual_invocation=turn, eval_metric_results=metrics),
         ),
+        session_id=said,
+        session_details=SessionDetails(id=said, app_name=said, user_id=said),
+        user_id=said,
     )
     return list(case_lines(case))
 

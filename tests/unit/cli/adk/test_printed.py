@@ -63,8 +63,13 @@ def test_a_session_is_the_one_that_the_case_names(shop):
     shop.adk("agents/shop", "smoke")
 
     cases = {each["eval_id"]: each for each in shop.left()[0]["eval_case_results"]}
-    assert (cases["tracks"]["user_id"], cases["tracks"]["session_id"]) == ("someone", "")
-    assert "user_id" not in cases["greets"]
+    assert cases["tracks"]["user_id"] == "someone"
+    greets = cases["greets"]
+    assert (greets["user_id"], greets["session_id"][:17]) == ("test_user_id", "adk-eval-session-")
+    session = greets["session_details"]
+    assert (session["id"], session["user_id"]) == (greets["session_id"], "test_user_id")
+    assert [each["author"] for each in session["events"]] == ["user", "shop"]
+    assert session["events"][1]["content"]["parts"][0]["text"]
 
 
 def test_a_case_that_could_not_be_observed_has_failed_and_was_not_evaluated(shop):
