@@ -15,6 +15,8 @@ EXAMPLES = {
     "evalset delete": "ci-eval evalset delete evals/smoke.yaml --case refund-7",
     "evalset list": "ci-eval evalset list evals",
     "evalset migrate": "ci-eval evalset migrate evals",
+    "evalset results list": "ci-eval evalset results list agents/shop",
+    "evalset results show": "ci-eval evalset results show agents/shop shop_smoke_1763900000.5",
     "evalset update": "ci-eval evalset update evals/smoke.yaml --file changed.yaml",
     "explain": "ci-eval explain CE0103",
     "gate explain": "ci-eval gate explain",

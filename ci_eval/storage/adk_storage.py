@@ -113,6 +113,17 @@ def evalset_place(given: str) -> Place:
 # --- Results ----------------------------------------------------------------------------------
 
 
+def result_folder(app: str) -> str:
+    """Return the beginning of the names of an app's results in a bucket.
+
+    Raises:
+        UsageError: the app is not a path segment.
+
+    """
+    check_segment(app, "app_name")
+    return f"{app}/{_RESULTS}/"
+
+
 @dataclass(frozen=True)
 class FolderHistory:
     """Results below a folder of agents."""
@@ -154,8 +165,7 @@ class BucketHistory:
 
     def check(self, app: str) -> None:
         """Refuse an invalid app name, and a bucket that cannot be used."""
-        check_segment(app, "app_name")
-        self.bucket.require(f"{app}/{_RESULTS}/")
+        self.bucket.require(result_folder(app))
 
     def result_id(self, full: str, name: str) -> str:
         """Return the name: objects are found by their ids, which must be path segments."""
@@ -178,7 +188,7 @@ class BucketHistory:
 
     def _object(self, app: str, name: str) -> str:
         check_segment(name, "eval_set_result_id")
-        return f"{app}/{_RESULTS}/{name}{RESULT_SUFFIX}"
+        return f"{result_folder(app)}{name}{RESULT_SUFFIX}"
 
 
 History = FolderHistory | BucketHistory

@@ -295,6 +295,64 @@ def test_an_evalset_is_converted_out_of_a_bucket_and_into_it(project, fake):
     assert again.err.startswith("gs://b/x.yaml already exists")
 
 
+RESULT = {
+    "eval_set_result_id": "shop_smoke_1",
+    "eval_set_id": "smoke",
+    "creation_timestamp": 1.0,
+    "eval_case_results": [
+        {
+            "eval_id": "greets",
+            "final_eval_status": 2,
+            "overall_eval_metric_results": [
+                {
+                    "metric_name": "response_match_score",
+                    "score": 0.25,
+                    "threshold": 0.8,
+                    "eval_status": 2,
+                }
+            ],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_stored_results_are_listed_and_shown(project, fake, is_older):
+    text = json.dumps(json.dumps(RESULT)) if is_older else json.dumps(RESULT)
+    fake.put("b", "shop/evals/eval_history/shop_smoke_1.evalset_result.json", text)
+
+    listed = project.ci_eval("evalset", "results", "list", "gs://b/shop")
+    shown = project.ci_eval("evalset", "results", "show", "gs://b/shop", "shop_smoke_1")
+    wrong = project.ci_eval("evalset", "results", "show", "gs://b/shop", "shop_smoke_2")
+    gone = project.ci_eval("evalset", "results", "list", "gs://nob/shop")
+
+    (line,) = listed.out.splitlines()
+    assert line.startswith("shop_smoke_1 · smoke · ")
+    assert line.endswith(" ago · 0 passed, 1 failed")
+    assert shown.out.splitlines() == [
+        "FAILED greets",
+        "  FAILED response_match_score 0.250 (threshold 0.8)",
+    ]
+    assert (wrong.code, "Did you mean 'shop_smoke_1'?" in wrong.err) == (4, True)
+    assert (gone.code, "no such bucket" in gone.err) == (4, True)
+
+
+def test_a_broken_result_is_named_and_the_others_are_listed(project, tmp_path):
+    history = tmp_path / "shop/.adk/eval_history"
+    history.mkdir(parents=True)
+    (history / "a.evalset_result.json").write_text("[1")
+    (history / "b.evalset_result.json").write_text('{"eval_case_results": [{}]}')
+    (history / "c.evalset_result.json").write_text(json.dumps(RESULT))
+
+    ended = project.ci_eval("evalset", "results", "list", "shop")
+
+    assert ended.code == ExitCode.USAGE_ERROR
+    assert [line.split()[0] for line in ended.out.splitlines()] == ["c"]
+    assert "a.evalset_result.json: is not JSON: " in ended.err
+    assert "b.evalset_result.json: 'eval_set_id' is missing" in ended.err
+    assert project.ci_eval("evalset", "results", "list", "shop/x").code == ExitCode.USAGE_ERROR
+
+
 LEGACY = [{"name": "old", "data": [{"query": "Hi", "reference": "Hello"}]}]
 
 

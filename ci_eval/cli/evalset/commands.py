@@ -11,6 +11,7 @@ from ci_eval.cli.evalset import added_cases, evalset_conversion
 from ci_eval.cli.evalset.command_files import File, file_at
 from ci_eval.cli.evalset.command_options import changed_cases, new_cases
 from ci_eval.cli.evalset.evalset_argument import evalset_files, is_folder, located
+from ci_eval.cli.evalset.stored_results import results
 from ci_eval.cli.examples import Group
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.options import adk_option, combined, json_option
@@ -36,6 +37,7 @@ def evalsets() -> None:
     """  # noqa: D301  # click wants this mark as it is
 
 
+evalsets.add_command(results)
 _place = combined(
     click.argument("place", metavar="FILE|AGENT_DIR"),
     click.argument("eval_set_id", metavar="[ID]", required=False),

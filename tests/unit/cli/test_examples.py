@@ -14,11 +14,15 @@ from ci_eval.cli.examples import EXAMPLES
 def commands() -> Iterator[tuple[str, click.Command]]:
     """Yield each command that is no group, with the words that call it."""
     for name in main.COMMANDS:
-        found = main.command(name)
-        if isinstance(found, click.Group):
-            yield from ((f"{name} {inner}", each) for inner, each in found.commands.items())
-        else:
-            yield name, found
+        yield from within(name, main.command(name))
+
+
+def within(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for inner, each in command.commands.items():
+            yield from within(f"{name} {inner}", each)
+    else:
+        yield name, command
 
 
 def test_each_command_has_an_example() -> None:
