@@ -129,6 +129,9 @@ class Unjudged(Record):
         return "/".join(part for part in parts if part != "*")
 
 
+_LEAST_REDRAWN = 30
+"""How many trials more than planned any budget allows, but for one of 1: enough to prove that a
+single case broke, also in a suite of a few trials."""
 _MAX_LOOKS = 3
 """How often more repeats of the change alone are looked at: more of them find little more."""
 
@@ -182,6 +185,11 @@ class GateOptions(Record):
     """Intended drops, each with a reason and an expiry date."""
     quarantine: tuple[Quarantine, ...] = ()
     """Flaky cases that do not block for now, each with an owner and an expiry date."""
+
+    def budget(self, planned: int) -> int:
+        """Return the maximum number of trials of both arms, if so many are planned."""
+        least = planned + _LEAST_REDRAWN if self.rerun_budget > 1 else planned
+        return max(int(planned * self.rerun_budget), least)
 
     @property
     def looks(self) -> int:

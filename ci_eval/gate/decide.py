@@ -8,7 +8,7 @@ from typing import Literal
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
-from ci_eval.gate.exemptions import allows_unjudged, excused
+from ci_eval.gate.exemptions import allows_unjudged, excused, reasons_of
 from ci_eval.gate.floors import SEVERITIES, reason
 from ci_eval.gate.undecided import is_all_broken, what_would_decide
 from ci_eval.gate.weakened_gate import UNBLOCKED
@@ -164,7 +164,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     if mode != "threshold":
         reasons += gate.changes(comparison) if comparison else ()
         reasons += gate.missing_baseline(comparison, unconfirmed) if lacks else ()
-    reasons += _of_exemptions(exemptions, is_compared=compared)
+    reasons += reasons_of(exemptions, is_compared=compared)
     reasons += gate.completeness()
     reasons += gate.judgement()
     order = ("blocks", "incomplete", "warns", "info")
@@ -343,19 +343,6 @@ def _of_merge_base(comparison: Comparison) -> Iterator[Reason]:
         yield reason("fails_in_base", "info", message)
     if comparison.unconfirmed:
         yield _not_run(comparison.unconfirmed)
-
-
-def _of_exemptions(found: Sequence[Excused], *, is_compared: bool) -> Iterator[Reason]:
-    """Yield the exemptions that expired, and those in force; a comparison lists the latter."""
-    for each in found:
-        if each.expired:
-            kind = "quarantine" if each.kind == "quarantined" else "acceptance"
-            message = f"gate: {kind} of {each.named} expired on {each.until}"
-            yield reason("expired_exemption", "warns", message)
-        elif each.cases and not is_compared:
-            owner = f" ({each.owner})" if each.owner else ""
-            message = f"{each.kind} until {each.until}{owner}: {listed([*each.cases])}"
-            yield reason("exempt", "info", message)
 
 
 def _not_run(why: str) -> Reason:

@@ -1,6 +1,6 @@
 """Exemptions from the gate: accepted drops, quarantined cases and cases that need no judgement."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
 
@@ -9,9 +9,11 @@ from pydantic import ValidationError
 from ci_eval.config.config_schema import Excuse, GateOptions, Quarantine, Unjudged
 from ci_eval.config.selection import PlannedEvalSet, fits
 from ci_eval.config.validated_config import Config
+from ci_eval.gate.floors import reason
 from ci_eval.records.errors import BaselineError, Problem
-from ci_eval.records.findings import Excused
+from ci_eval.records.findings import Excused, Reason
 from ci_eval.records.results import RunMeta
+from ci_eval.run_files.report_phrases import listed as names
 from ci_eval.run_files.score_table import Columns
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import explain
@@ -148,3 +150,16 @@ def covering_nothing(
 def _unused(config: Config, key: str, number: int, meant: str = "") -> Problem:
     loc = ("gate", key, number)
     return config.document.problem(f"covers no case{meant}", loc, severity="warning")
+
+
+def reasons_of(found: Sequence[Excused], *, is_compared: bool) -> Iterator[Reason]:
+    """Yield the exemptions that expired, and those in force; a comparison lists the latter."""
+    for each in found:
+        if each.expired:
+            kind = "quarantine" if each.kind == "quarantined" else "acceptance"
+            message = f"gate: {kind} of {each.named} expired on {each.until}"
+            yield reason("expired_exemption", "warns", message)
+        elif each.cases and not is_compared:
+            owner = f" ({each.owner})" if each.owner else ""
+            message = f"{each.kind} until {each.until}{owner}: {names([*each.cases])}"
+            yield reason("exempt", "info", message)

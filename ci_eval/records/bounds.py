@@ -17,9 +17,6 @@ MAX_COUNT = 10**15
 """The greatest number of tokens, calls, cases or trials."""
 MAX_ROUND = 100
 """The last rerun round: a run draws at most `gate.rerun_budget` times the planned trials."""
-LEAST_REDRAWN = 30
-"""How many trials more than planned any budget allows, but for one of 1: enough to prove that a
-single case broke, also in a suite of a few trials."""
 MAX_REPEAT = 999_999
 """The last repeat of one case: `run.repeats` (1,000) per round, plus the confirming trials."""
 MIN_SPAN = 1e-9

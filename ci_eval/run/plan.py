@@ -2,7 +2,6 @@
 
 import glob
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,12 +16,12 @@ from ci_eval.gate.exemptions import covering_nothing
 from ci_eval.llm.judge_settings import Simulation
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import JudgedCriterion
-from ci_eval.records.bounds import LEAST_REDRAWN
 from ci_eval.records.cases import EvalCase, Json, ToolMocks
 from ci_eval.records.errors import NothingSelectedError, Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run import requirements
+from ci_eval.run.evalset_names import distinct_names, without_cases
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained, path_error, similar_path
@@ -32,10 +31,6 @@ from ci_eval.storage.gs_uri import Place, fits_object, has_pattern, is_place, li
 from ci_eval.text.fingerprint import fingerprint, of_case
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import Loc
-
-_LISTING = (".json", ".jsonl", ".yaml", ".yml", ".csv")
-"""What a file may end in that is followed by a list of cases."""
-SUFFIXES = (".evalset.json", ".test.json", ".json")
 
 _NAMED_FILES = 3
 """The most evalsets without cases that a message names."""
@@ -68,14 +63,7 @@ class Plan:
         gate = self.config.gate
         redraws = gate.on_inconclusive == "rerun" and gate.confirm != "off"
         is_compared = self.config.baseline is not None and gate.mode != "threshold"
-        return self.budget if redraws and is_compared else self.count
-
-    @property
-    def budget(self) -> int:
-        """The most trials that `gate.rerun_budget` allows, of both arms."""
-        budget = self.config.gate.rerun_budget
-        least = self.count + LEAST_REDRAWN if budget > 1 else self.count
-        return max(int(self.count * budget), least)
+        return gate.budget(self.count) if redraws and is_compared else self.count
 
     def trials(self) -> Iterator[Trial]:
         """Yield every trial, the repeats of a case one after the other."""
@@ -255,7 +243,7 @@ class _Planner:
 
     def _files(self, entry: str, spec: EvalSetSpec) -> dict[str, EvalSetSpec]:
         """Return the file that `spec` names, or each that its pattern fits, by name."""
-        path, cases = _split(spec.path)
+        path, cases = without_cases(spec.path)
         single = spec.model_copy(update={"path": path, "cases": (*spec.cases, *cases)})
         if is_place(path):
             return self._objects(entry, single)
@@ -271,7 +259,7 @@ class _Planner:
         paths = sorted(each for each in found if (self.context.root / each).is_file())
         if not paths:
             self._problem("matches no file", ("evalsets", entry))
-        names = _named(path.replace(os.sep, "/") for path in paths)
+        names = distinct_names(path.replace(os.sep, "/") for path in paths)
         return {
             f"{entry}:{name}": single.model_copy(update={"path": path})
             for name, path in names.items()
@@ -292,7 +280,7 @@ class _Planner:
             self._problem("matches no object", ("evalsets", entry))
         return {
             f"{entry}:{name}": spec.model_copy(update={"path": str(Place(pattern.bucket, path))})
-            for name, path in _named(names).items()
+            for name, path in distinct_names(names).items()
         }
 
     @property
@@ -391,27 +379,3 @@ def _worth_telling(problems: Iterable[Problem], pairs: requirements.Pairs) -> It
         for topic in each.relevant_warnings
     }
     return (each for each in problems if not each.concerns or each.concerns in relevant)
-
-
-def _split(path: str) -> tuple[str, list[str]]:
-    """Return `path` without ADK's list of cases behind it, `file.json:case1,case2`, and these."""
-    head, colon, tail = path.rpartition(":")
-    if not (colon and "/" not in tail and (head.endswith(_LISTING) or is_place(head))):
-        return path, []
-    return head, [case.strip() for case in tail.split(",") if case.strip()]
-
-
-def _named(paths: Iterable[str]) -> dict[str, str]:
-    """Return the paths by names without suffixes, where that does not make two the same."""
-    stems = {
-        path: next((path.removesuffix(end) for end in SUFFIXES if path.endswith(end)), path)
-        for path in paths
-    }
-    often = Counter(stems.values())
-    names: dict[str, str] = {}
-    for path, stem in stems.items():
-        name = (stem if often[stem] == 1 else path).replace("/", ".").lstrip(".")
-        while name in names:
-            name += "+"
-        names[name] = path
-    return names

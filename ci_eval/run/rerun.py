@@ -184,7 +184,7 @@ def affordable(redraws: Redraws, plans: Plans, done: int) -> Redraws:
     change = redraws.change.within(plans.change)
     base = redraws.base.within(plans.base) if plans.base else Redraw()
     found = Redraws(change.without_suspects(base.pairs), base.without_suspects(base.pairs))
-    left = plans.change.budget - done
+    left = plans.change.config.gate.budget(plans.change.count) - done
     if found.count(plans) <= left:
         return found
     # Confirming trials are cheap and decide more.  A suspect that gets fewer than it takes could
