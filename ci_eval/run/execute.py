@@ -191,10 +191,11 @@ class _Attempt:
     """Seconds that a recorded conversation took."""
     session: Session | None = None
     user: _Unhurried | None = None
+    opened: float | None = None
+    """When the session was opened, in seconds of `time.perf_counter`."""
 
     async def run(self, *, alone: bool) -> Trace:
         """Hold the conversation, and return its trace."""
-        started = time.perf_counter()
         final_state: dict[str, Json] | None = None
         error: Failure | None = None
         try:
@@ -210,17 +211,30 @@ class _Attempt:
         except Exception as exc:  # noqa: BLE001  # one of three: nothing in a trial ends the others
             _log.debug("%s: internal error", _shown(self.trial), exc_info=True)
             error = Failure(kind="internal", message=f"{type(exc).__name__}: {exc}")
-        before = _took(self.begun.invocations) if self.begun else None
-        thought = self.user.thought_s if self.user else 0
-        took = time.perf_counter() - started - thought + (before or 0)
         return Trace(
             key=self.trial.key,
             invocations=tuple(self.seen),
             final_state=final_state,
             error=error,
-            duration_s=round(max(took if self.took is None else self.took, 0.0), 6),
+            duration_s=round(self._duration(ended=error is None), 6),
             output=self.session.output if self.session else "",
         )
+
+    def _duration(self, *, ended: bool) -> float:
+        """Return the seconds that the agent took, without its start.
+
+        They are those of all invocations, as in `ci/latency_s`; of a conversation that was broken
+        off, those until then.
+        """
+        if self.took is not None:
+            return self.took
+        if ended and self.seen and all(each.duration is not None for each in self.seen):
+            return _took(self.seen) or 0.0
+        if self.opened is None:
+            return 0.0
+        before = _took(self.begun.invocations) if self.begun else None
+        thought = self.user.thought_s if self.user else 0
+        return max(time.perf_counter() - self.opened - thought + (before or 0), 0.0)
 
     async def _converse(self, *, alone: bool) -> dict[str, Json] | None:
         """Hold the conversation, and return the final state."""
@@ -228,6 +242,7 @@ class _Attempt:
         # The start of a worker has a limit of its own, and takes none of the trial's time.
         session = await self.agent.open(self.trial, alone=alone, memento=memento)
         self.session, self.took = session, _took(session.held)
+        self.opened = time.perf_counter()
         async with asyncio.timeout(self.conduct.options.timeout_s) as clock:
             try:
                 if session.held is None:
