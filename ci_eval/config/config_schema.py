@@ -49,6 +49,8 @@ class Excuse(Record):
     """
 
     kind: ClassVar[Literal["accepted", "quarantined"]]
+    needed: ClassVar[tuple[str, ...]]
+    """Required keys, for an example."""
 
     case: str = Field(default="*", min_length=1)
     """The cases, by id or pattern."""
@@ -63,6 +65,15 @@ class Excuse(Record):
     reason: str = ""
     """The reason."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _has_keys(cls, value: object) -> object:
+        if isinstance(value, str):
+            needed = ", ".join(f"{key}: …" for key in cls.needed)
+            example = f"{{case: {value[:100]}, {needed}, until: 2027-01-31}}"
+            raise ValueError(f"expected an object such as {example}, found {describe(value)}")
+        return value
+
     @property
     def named(self) -> str:
         """The parts that are not `*`, joined with `/`."""
@@ -74,6 +85,7 @@ class Acceptance(Excuse):
     """An intended drop; it is shown, but does not block."""
 
     kind = "accepted"
+    needed = ("reason",)
 
     reason: str = Field(min_length=1)
     """Why the drop is intended."""
@@ -89,6 +101,7 @@ class Quarantine(Excuse):
     """Cases that are too flaky to block; they are still run and shown."""
 
     kind = "quarantined"
+    needed = ("owner",)
 
     case: str = Field(min_length=1)
     """The cases, by id or pattern."""

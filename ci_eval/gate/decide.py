@@ -253,7 +253,9 @@ class _Gate:
         gone = comparison.vanished
         if gone:
             names = listed([_gone(each) for each in gone])
-            message = f"in the baseline but not in this run: {names}"
+            fails = self.options.on_vanished == "fail"
+            why = "; if that is intended, set gate.on_vanished: warn" if fails else ""
+            message = f"in the baseline but not in this run: {names}{why}"
             yield reason("vanished", SEVERITIES[self.options.on_vanished], message)
         if comparison.hidden:
             message = f"errors may hide a regression of: {listed(comparison.hidden)}"

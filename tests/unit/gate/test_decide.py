@@ -358,7 +358,9 @@ def test_many_names_are_counted():
     before = "\n".join(f"case{n} 1" for n in range(9))
     found = verdict("case0 1", before)
 
-    assert said(found, "blocks")[0].endswith("and 3 more")
+    assert said(found, "blocks")[0].endswith(
+        "and 3 more; if that is intended, set gate.on_vanished: warn"
+    )
 
 
 # --- No baseline yet --------------------------------------------------------------------------
