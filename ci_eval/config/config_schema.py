@@ -71,7 +71,8 @@ class Excuse(Record):
         if isinstance(value, str):
             needed = ", ".join(f"{key}: …" for key in cls.needed)
             example = f"{{case: {value[:100]}, {needed}, until: 2027-01-31}}"
-            raise ValueError(f"expected an object such as {example}, found {describe(value)}")
+            message = f"expected an object such as {example}, found {describe(value)}"
+            raise ValueError(message)  # noqa: TRY004  # pydantic's
         return value
 
     @property

@@ -171,6 +171,10 @@ def recordings() -> None:
     }
     per_turn = {"actual_invocation": {**turn("Hello", "Hi"), "intermediate_data": events}}
     results = [{"eval_id": "greets", "eval_metric_result_per_invocation": [per_turn]}] * 2
+    called = {"name": "refund", "args": {"order": 7}, "call_id": "1", "result": "done"}
+    turns = [{"user_input": "Hello", "agent_response": "Hi", "tool_calls": [called]}]
+    cases = [{"eval_id": "greets", "criterion_results": [], "turn_results": turns}]
+    write("recording_agentflow_report", "one.json", {"eval_set_id": "s", "results": cases})
     write("recording_adk_result", "one.json", {"eval_set_id": "s", "eval_case_results": results})
     parts = [{"function_call": {"id": "1", "name": "refund", "args": {"order": 7}}}]
     answers = [{"function_response": {"id": "1", "name": "refund", "response": {"a": 1}}}]

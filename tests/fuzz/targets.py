@@ -380,6 +380,7 @@ TARGETS = {
     "recording_lines": Target(recording, "jsonl"),
     "recording_adk_result": Target(recording),
     "recording_adk_session": Target(recording),
+    "recording_agentflow_report": Target(recording),
     "recording_agents_cli": Target(recording),
     "recording_openai": Target(recording, "jsonl"),
     "recording_otel": Target(recording),

@@ -10,6 +10,7 @@ from ci_eval.plugins.points import RecordingReader
 from ci_eval.recordings import _recording_reading
 from ci_eval.recordings.adk_result import AdkResult
 from ci_eval.recordings.adk_session import AdkSession
+from ci_eval.recordings.agentflow_report import AgentFlowReport
 from ci_eval.recordings.agents_cli import AgentsCliTrace
 from ci_eval.recordings.openai import OpenAIMessages
 from ci_eval.records.errors import UsageError
@@ -236,3 +237,50 @@ def test_a_file_that_is_too_long_is_refused(
     monkeypatch.setattr(_recording_reading, "MAX_TEXT", 3)
     (message,) = refused(reader, tmp_path, "[]  ")
     assert message.startswith("a.json:1: is longer than 0 MiB, the limit for recordings")
+
+
+# --- AgentFlow ------------------------------------------------------------------------------
+
+CALL = {"name": "track", "args": {"order": 9}, "call_id": "1", "result": "Oslo"}
+TURN = {
+    "turn_index": 0,
+    "user_input": "Where is 9?",
+    "agent_response": "In Oslo.",
+    "tool_calls": [CALL, {"name": "look", "args": {}, "call_id": None, "result": None}],
+    "node_visits": ["MAIN", "TOOL", "MAIN"],
+    "trajectory_steps": 4,
+}
+"""As AgentFlow 0.10.1 writes it."""
+
+
+def report(*cases: dict[str, Any]) -> dict[str, Any]:
+    results = [{"passed": True, "criterion_results": [], "error": None, **each} for each in cases]
+    return {"eval_set_id": "s", "eval_set_name": "", "results": results, "summary": {}}
+
+
+def test_a_report_of_agentflow_is_what_the_agent_did(tmp_path: Path) -> None:
+    case = {"eval_id": "tracks", "duration_seconds": 0.25, "turn_results": [TURN]}
+    value = report(case, case, {"eval_id": "broken", "error": "no network"})
+    assert AgentFlowReport.sniff(value)
+
+    first, second, broken = recorded(AgentFlowReport, tmp_path, value)
+
+    assert [(each.eval_id, each.repeat) for each in (first, second)] == [
+        ("tracks", 0),
+        ("tracks", 1),
+    ]
+    assert texts(first) == [("Where is 9?", "In Oslo.")]
+    (turn,) = first.invocations or ()
+    assert turn.tool_calls == (
+        ("track", {"order": 9}, {"result": "Oslo"}),
+        ("look", {}, None),
+    )
+    assert (turn.nodes, turn.duration) == (("MAIN", "TOOL", "MAIN"), 0.25)
+    assert (broken.eval_id, broken.error) == ("broken", "no network")
+
+
+def test_a_report_of_agentflow_must_be_right(tmp_path: Path) -> None:
+    wrong = report({"eval_id": "a", "turn_results": [{**TURN, "user_input": 1}]})
+    (said,) = refused(AgentFlowReport, tmp_path, wrong)
+    assert "results[0].turn_results[0].user_input: expected text, found 1" in said
+    assert refused(AgentFlowReport, tmp_path, {"results": 1}) == ["a.json:1: has no list 'results'"]

@@ -1,0 +1,110 @@
+"""AgentFlow's JSON reports as recordings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import Field
+
+from ci_eval.plugins.points import RecordingReader, recording
+from ci_eval.recordings._recording_reading import numbered, read_each, refuse_long
+from ci_eval.records.cases import (
+    Content,
+    FunctionCall,
+    FunctionResponse,
+    IntermediateData,
+    Invocation,
+    Json,
+    Record,
+)
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.trials import Recording
+from ci_eval.text.json_text import parse_strict
+from ci_eval.text.yaml_files import Loc, read_text
+
+_CASES = "results"
+
+
+@recording("agentflow_report")
+class AgentFlowReport(RecordingReader):
+    """A JSON report of AgentFlow (`eval_reports/*.json`): what the agent did in its evaluation.
+
+    The `turn_results` of each case in `results` are read, with the tool calls and the nodes
+    visited, but not AgentFlow's scores.  `eval_id` names the case; several results of a case are
+    its repeats.  A case with an `error`, or without turns, could not be observed.
+    """
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Return True for a report of AgentFlow."""
+        cases = head.get(_CASES) if isinstance(head, Mapping) else None
+        first = cases[0] if isinstance(cases, Sequence) and cases else None
+        return isinstance(first, Mapping) and {"eval_id", "criterion_results"} <= first.keys()
+
+    def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
+        """Yield the conversations of the file at `path`."""
+        refuse_long(path, shown=shown)
+        document = parse_strict(read_text(path, shown=shown), shown=shown)
+        value = document.value if isinstance(document.value, dict) else {}
+        if not isinstance(value.get(_CASES), list):
+            raise UsageError(problems=[Problem(f"has no list {_CASES!r}", shown, 1)])
+        cases: dict[Loc, Json] = {
+            (_CASES, position): case for position, case in enumerate(value[_CASES])
+        }
+        return numbered(read_each(document, cases, _Result, _recording))
+
+
+class _Call(Record, extra="ignore"):
+    name: str
+    args: dict[str, Json] = Field(default_factory=dict)
+    result: Json = None
+
+
+class _Turn(Record, extra="ignore"):
+    user_input: str
+    agent_response: str = ""
+    tool_calls: tuple[_Call, ...] = ()
+    node_visits: tuple[str, ...] = ()
+
+
+class _Result(Record, extra="ignore"):
+    """One case of a report."""
+
+    eval_id: str
+    error: str | None = None
+    turn_results: tuple[_Turn, ...] = ()
+    duration_seconds: float = 0.0
+
+
+def _recording(result: _Result) -> Recording:
+    """Return the conversation of one case."""
+    if result.error or not result.turn_results:
+        error = result.error or "AgentFlow's report has no turns of this case"
+        return Recording(eval_id=result.eval_id, error=error)
+    turns = tuple(map(_invocation, result.turn_results))
+    if len(turns) == 1 and result.duration_seconds >= 0:
+        turns = (turns[0].model_copy(update={"duration": result.duration_seconds}),)
+    return Recording(eval_id=result.eval_id, invocations=turns)
+
+
+def _invocation(turn: _Turn) -> Invocation:
+    calls = [(str(number), call) for number, call in enumerate(turn.tool_calls)]
+    said = turn.agent_response
+    return Invocation(
+        user_content=Content.of_text(turn.user_input, role="user"),
+        final_response=Content.of_text(said, role="model") if said else None,
+        intermediate_data=IntermediateData(
+            tool_uses=tuple(
+                FunctionCall(id=each, name=call.name, args=call.args) for each, call in calls
+            ),
+            tool_responses=tuple(
+                FunctionResponse(id=each, name=call.name, response=_response(call.result))
+                for each, call in calls
+                if call.result is not None
+            ),
+        ),
+        nodes=turn.node_visits,
+    )
+
+
+def _response(result: Json) -> dict[str, Json]:
+    return result if isinstance(result, dict) else {"result": result}
