@@ -83,7 +83,7 @@ def configured(options: Options, context: RunContext) -> Config:
         "run": {"concurrency": CONCURRENCY, "timeout_s": TIMEOUT_S},
         "gate": {"mode": "threshold"},
     }
-    return checked(_FromOptions(value, ""), Path(), context)
+    return checked(_FromOptions(value, "", criteria_file=config_file or ""), Path(), context)
 
 
 def agent_of(options: Options, context: RunContext) -> dict[str, Json]:
@@ -114,8 +114,12 @@ def _features(given: Sequence[str]) -> Iterator[str]:
             )
 
 
+@dataclass(frozen=True)
 class _FromOptions(Document):
     """A configuration without a file: its places are options of the command."""
+
+    criteria_file: str = ""
+    """The eval config, which names the criteria."""
 
     def line(self, loc: Loc) -> int | None:
         """Return `None`: there are no lines."""
@@ -123,6 +127,9 @@ class _FromOptions(Document):
         return None
 
     def problem(self, message: str, loc: Loc = (), *, severity: Severity = "error") -> Problem:
-        """Return the problem `message`, with the option that it is about."""
+        """Return the problem `message`, with the option or the criterion that it is about."""
+        match loc:
+            case ("criteria", str(name), *_) if name != "from":
+                return Problem(message, self.criteria_file, where=name, severity=severity)
         named: list[Any] = [_PLACES.get(str(step)) for step in loc]
         return Problem(message, where=next(filter(None, named), ""), severity=severity)

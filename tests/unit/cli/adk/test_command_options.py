@@ -96,6 +96,16 @@ def test_what_is_wrong_is_told_by_the_option(context, wrong, message):
     assert str(raised.value.problems[0]).startswith(message)
 
 
+def test_a_problem_with_a_criterion_names_it_and_its_file(context):
+    text = '{"criteria": {"response_match_score": 0.5}}'
+    (context.root / "mine.json").write_text(text)
+
+    config = configured(options(config_file="mine.json"), context)
+
+    found = config.document.problem("is wrong", ("criteria", "response_match_score"))
+    assert str(found) == "mine.json: response_match_score: is wrong"
+
+
 def test_the_agent_has_our_environment_but_for_what_acts_as_the_job(context):
     context = RunContext(
         {"PATH": "", "MY_KEY": "k", "GITHUB_TOKEN": "t"}, context.root, context.now
