@@ -12,6 +12,7 @@ import pytest
 from servers.gemini import KEY, FakeGemini, answer, error
 from servers.loopback import CUT, DROPPED, HTML, Reply, Request, as_json, closed_port, serving
 from servers.openai import FakeOpenAI, completion
+from support.adk_command import Shop
 from support.project import CASES, GREETS, Project, case, changed, turn
 
 # google-genai extends a class of aiohttp that does not want to be extended.
@@ -451,3 +452,19 @@ def test_a_model_behind_an_interface_like_openais_judges_too(project: Project, m
     assert {request.body["model"] for request in provider.requests} == {"llama-3.3-70b"}
     assert set(statuses(project, "agentflow/safety_v1").values()) == {"passed"}
     assert json.loads(project.read("report.json"))["judging"]["unpriced"] == 0
+
+
+def test_the_command_of_adk_says_what_judges_cost_and_what_came_from_the_cache(
+    tmp_path, capsys, monkeypatch, project
+):
+    monkeypatch.setattr(
+        "ci_eval.cli.adk.command_options.agent_of", lambda *_: {"recorded": "traces.jsonl"}
+    )
+    shop = Shop(tmp_path, capsys)
+    shop.write("judged.json", {"criteria": {"final_response_match_v2": {"threshold": 0.5}}})
+    arguments = ("agents/shop", "smoke:greets", "--config_file_path", "judged.json")
+
+    first, second = shop.adk(*arguments), shop.adk(*arguments)
+
+    assert re.search(r"^judges: [1-5] calls?, 0 answers from the cache, ", first.err, re.MULTILINE)
+    assert re.search(r"^judges: 0 calls, [1-5] answers? from the cache$", second.err, re.MULTILINE)

@@ -127,6 +127,8 @@ def _run(
             click.echo(line)
     for reason in report.verdict.reasons:
         console.say(f"- {reason.message}")
+    if report.judging:
+        console.say(f"judges: {console.spent(report.judging)}")
     for each in written:
         console.say(f"results: {each}")
     console.say(f"reports: {outputs.folder}")
