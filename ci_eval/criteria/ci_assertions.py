@@ -79,6 +79,8 @@ class Assertions(Share):
         wrong = "; ".join(assertion.problems) or _skip_reason(assertion, case)
         if criterion is None or wrong:
             return self.unscored(Status.ERROR, wrong)
+        if unreported := criterion.not_observed(trace.invocations):
+            return criterion.unscored(Status.ERROR, unreported)
         try:
             return criterion.score(case, trace)
         except TrialError as exc:

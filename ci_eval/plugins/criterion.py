@@ -118,6 +118,15 @@ class AnyCriterion(Plugin):
             return ""
         return UNSTATED[what]
 
+    def not_observed(self, observed: Iterable[Invocation]) -> str:
+        """Return why something that it needs was not observed; empty if it was."""
+        is_hidden = self.reads_tool_calls and any(each.unseen for each in observed)
+        return (
+            "the agent does not report its tool calls, so they cannot be scored"
+            if is_hidden
+            else ""
+        )
+
     def lacks(self, case: EvalCase) -> str:
         """Return the part of `case` that the score needs and is missing; empty if none."""
         return self.unstated(case)

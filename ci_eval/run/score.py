@@ -28,7 +28,6 @@ MAX_EVIDENCE_ITEMS = 1_000
 """How much of a list or an object is kept as evidence."""
 _MAX_MESSAGES = 50
 _MAX_MESSAGE_CHARS = 400
-_UNSEEN = "the agent does not report its tool calls, so they cannot be scored"
 
 
 @asynccontextmanager
@@ -116,8 +115,8 @@ async def _score(
     case = trial.case
     if trace.error:
         return criterion.unscored(Status.ERROR, f"not observed: {trace.error.message}")
-    if criterion.reads_tool_calls and any(each.unseen for each in trace.invocations):
-        return criterion.unscored(Status.ERROR, _UNSEEN)
+    if unreported := criterion.not_observed(trace.invocations):
+        return criterion.unscored(Status.ERROR, unreported)
     skip_reason = criterion.skip_reason(case)
     if skip_reason:
         return criterion.unscored(Status.SKIPPED, skip_reason)

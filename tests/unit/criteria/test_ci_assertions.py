@@ -53,6 +53,26 @@ def test_an_assertion_holds_where_the_case_passes_its_criterion(assertion: Any, 
     assert scored(assertion).value == float(holds)
 
 
+@pytest.mark.parametrize(
+    "assertion",
+    [
+        {"adk/tool_trajectory_avg_score": 1.0},
+        {"agentflow/tool_trajectory_avg_score": 1.0},
+        {"forbidden_tools": "refund"},
+        {"tool_calls": 2},
+    ],
+)
+def test_calls_that_were_not_reported_hold_nothing(assertion: Any):
+    trace = did("Order 7 is refunded.")
+    (turn,) = trace.invocations
+    hidden = trace.model_copy(update={"invocations": (turn.model_copy(update={"unseen": True}),)})
+
+    score = Assertions().score(asserting(assertion), hidden)
+
+    assert score.status is Status.ERROR
+    assert "does not report its tool calls" in score.reason
+
+
 def test_the_value_is_the_share_of_assertions_that_hold():
     score = scored({"contains": "Order"}, {"contains": "9"}, {"numeric": 7}, {"numeric": 8})
 
