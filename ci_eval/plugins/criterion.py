@@ -104,6 +104,11 @@ class AnyCriterion(Plugin):
         """The expectation it `compares` with, given its options."""
         return self.compares
 
+    def may_compare(self, what: Expectation) -> bool:
+        """Return True if it compares with that expectation, or may do so."""
+        any_reference = self.needs_reference and self.compared is None
+        return self.compared == what or any_reference or (what == "response" and self.judged)
+
     def measures(self, case: EvalCase, turn: Invocation) -> bool:
         """Return True if the invocation `turn` of `case` states what to compare with."""
         what = self.compared
