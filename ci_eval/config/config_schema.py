@@ -201,7 +201,7 @@ class GateOptions(Record):
     """Flaky cases that do not block for now, each with an owner and an expiry date."""
 
     def budget(self, planned: int) -> int:
-        """Return the maximum number of trials of both arms, if so many are planned."""
+        """Return the maximum number of trials of both arms; `planned` is that of the run alone."""
         least = planned + _LEAST_REDRAWN if self.rerun_budget > 1 else planned
         return max(int(planned * self.rerun_budget), least)
 

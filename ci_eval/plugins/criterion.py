@@ -124,7 +124,7 @@ class AnyCriterion(Plugin):
         return UNSTATED[what]
 
     def not_observed(self, observed: Iterable[Invocation]) -> str:
-        """Return why something that it needs was not observed; empty if it was."""
+        """Return the reason if it needs tool calls and they were not observed; else empty."""
         is_hidden = self.reads_tool_calls and any(each.unseen for each in observed)
         return (
             "the agent does not report its tool calls, so they cannot be scored"

@@ -161,7 +161,7 @@ def _which_agent(offered: Sequence[Candidate], *, asks: bool) -> Candidate:
 
 
 def _what_matters(found: Survey) -> Wanted | None:
-    """Return what the user wants to know; `None` for what an eval config says."""
+    """Ask for the criteria; `None` stands for those of an eval config."""
     shown = {
         name: f"{name}{' (uses a model)' if resolve(criterion, 'adk').judged else ''}"
         for name, (criterion, _) in QUESTIONS.items()

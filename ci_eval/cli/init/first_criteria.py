@@ -157,7 +157,7 @@ def wanted(questions: Iterable[str], chosen: Iterable[str] = ()) -> Wanted:
 
 
 def usual() -> Wanted:
-    """Return what most users want."""
+    """Return the criteria that need no model and suit most cases."""
     return wanted([*QUESTIONS][number - 1] for number in USUAL)
 
 
