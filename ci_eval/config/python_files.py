@@ -20,7 +20,7 @@ from ci_eval.config.handed_secrets import handed
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.plugins.points import Agent
 from ci_eval.records.cases import Json
-from ci_eval.records.errors import BadAnswerError, TrialError
+from ci_eval.records.errors import BadAnswerError, TrialError, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.isolation import close_memory
@@ -31,10 +31,10 @@ from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text.redact import print_none_of
 
 NOT_RUN = (
-    "is Python, which only `ci-eval run` runs, so what depends on it is not checked; see "
-    "`--run-python` of `ci-eval validate` and `ci-eval plan`"
+    "is Python, which this command does not run; use `ci-eval run`, or `ci-eval validate` or "
+    "`ci-eval plan` with `--run-python`"
 )
-"""What other commands say about such a file."""
+"""The end of a message about such a file, in commands that do not run it."""
 
 _WRITTEN = re.compile(r"(?P<file>.+\.py)(:(?P<name>[^\W\d]\w*(\.[^\W\d]\w*)*))?")
 Kind = Literal["EvalConfig", "EvalSet"]
@@ -70,30 +70,38 @@ def host_of(agents: Mapping[str, Agent]) -> UnderPython:
     return next(each for each in candidates if isinstance(each, UnderPython))
 
 
+def missing(file: PythonFile, context: RunContext) -> str:
+    """Return why the file cannot be run; empty if it exists."""
+    try:
+        if contained(context.root, file.file).is_file():
+            return ""
+    except UsageError as exc:
+        return str(exc)
+    return f"there is no file {file.file!r}{similar_path(context.root, file.file)}"
+
+
 @contextmanager
 def as_json(file: PythonFile, kind: Kind, host: UnderPython, context: RunContext) -> Iterator[Path]:
     """Run `file`, and provide what it builds in a JSON file until the context is left.
 
     Raises:
         TrialError: the file cannot be run, or does not build it.
-        UsageError: the path of the file leads out of the repository.
 
     """
-    if not contained(context.root, file.file).is_file():
-        similar = similar_path(context.root, file.file)
-        raise TrialError("start", f"there is no file {file.file!r}{similar}")
+    if message := missing(file, context):
+        raise TrialError("start", message)
     # The configuration is not yet loaded, which would register the secrets that agents get.
     secrets = context.secrets.with_more(handed(host, context))
     print_none_of(secrets)
     close_memory()
     context.say(f"running {context.shown(file.file)}")
     try:
-        with agent_workspace(context, {}) as room:
+        # Only a setup may create files, because other files are read afterwards.
+        with agent_workspace(context, {}, writable=bool(host.setup)) as room:
             value = _in_loop(_built(file, kind, host, room))
-    except BadAnswerError as exc:
-        raise TrialError("protocol", secrets.text(f"{file.file!r} {exc}")) from None
     except TrialError as exc:
-        raise TrialError(exc.kind, secrets.text(str(exc))) from None
+        exc.args = (secrets.text(str(exc)),)  # it is posted, too
+        raise
     with TemporaryDirectory(prefix="ci-eval-") as folder:
         path = Path(folder, "built.json")
         # In one line, because it has nothing to do with the lines of the Python file.
@@ -120,6 +128,8 @@ async def _built(file: PythonFile, kind: Kind, host: UnderPython, context: RunCo
         lease = await pool.open()
         try:
             answer = await lease.ask({"message": None, "session": {}})
+        except BadAnswerError as exc:
+            raise TrialError("protocol", f"{file.file!r} {exc}") from exc
         finally:
             await lease.end()
     return answer["reply"]
