@@ -16,7 +16,7 @@ from ci_eval.records.errors import Problem
 from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import TrialKey
-from ci_eval.reporters.case_lines import Line, Span, Style, failure_lines, first_case
+from ci_eval.reporters.case_lines import Line, Span, Style, failure_lines, first_case, flaked_cases
 from ci_eval.run.cost_estimate import Estimate
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import REPORT_FOLDER
@@ -178,6 +178,7 @@ def out_report(report: Report, folder: str, *, most: int = MAX_SHOWN) -> None:
         # The cases are above, unless none is wanted.
         broken=() if most else _broken(comparison),
         most_broken=MAX_BROKEN,
+        flaked=flaked_cases(report),
         several=len(places) > 1,
         wording=report_phrases,
     )

@@ -87,7 +87,8 @@ def _exhibits(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
     for title, lines in _judge_evidence.extracted(rest):
         shown = [part for line in lines for part in _indented(line)]
         yield Exhibit(_title(title), "data" if len(shown) > 1 else "text", tuple(shown))
-    for name, value in rest.items():
+    for name, found in rest.items():
+        value = found[0] if isinstance(found, list) and len(found) == 1 else found
         kind: Literal["text", "data"] = "text" if isinstance(value, str) else "data"
         title = name[:_WIDTH].replace("_", " ").capitalize()
         yield Exhibit(_title(title), kind, tuple(wrapped(shown_value(value) or "null")))

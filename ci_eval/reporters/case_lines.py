@@ -76,6 +76,11 @@ def first_case(report: Report) -> TrialKey | None:
     return TrialKey(agent=found.agent, evalset=found.evalset, case=found.case) if found else None
 
 
+def flaked_cases(report: Report) -> list[str]:
+    """Return the names of the cases that got worse, probably by chance."""
+    return list(Findings(report, Bounds(evidence=0, lines=0, rows=0)).noise())
+
+
 def trial_lines(result: TrialResult, trace: Trace | None, *, width: int) -> Iterator[Line]:
     """Yield one trial whole: the conversation, the scores with their evidence, and the output."""
     turns = trace.invocations if trace else ()
