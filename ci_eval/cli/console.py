@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import click
@@ -148,6 +149,12 @@ def out_list(title: str, lines: Sequence[str]) -> None:
         out(f"- {one_line(line, 300)}")
     if len(lines) > MAX_LISTED:
         out(f"… and {len(lines) - MAX_LISTED} more; --json has all")
+
+
+def open_page(path: Path) -> None:
+    """Open a page that was written in the browser; say where it is if there is none."""
+    if click.launch(str(path.resolve())):
+        say(f"no browser could be started; open {path}")
 
 
 def is_watched() -> bool:

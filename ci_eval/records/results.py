@@ -1,6 +1,7 @@
 """Results of a run: a score for each criterion, a result for each trial."""
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 from pydantic import model_validator
@@ -197,3 +198,5 @@ class Run(NamedTuple):
 
     meta: RunMeta
     results: Callable[[], Iterator[TrialResult]]
+    traces: Path | None = None
+    """The file of its conversations, if the run has files."""
