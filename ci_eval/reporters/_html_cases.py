@@ -37,6 +37,7 @@ _STATUSES: Mapping[Status, str] = {
     Status.SKIPPED: "s",
 }
 _PASSING = ("p", "s")
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 @dataclass
@@ -227,7 +228,7 @@ def in_script(value: object) -> str:
 
 def _dumped(value: object) -> str:
     # Only ASCII, so that any text can be written.
-    return json.dumps(value, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def _position(names: list[str], name: str) -> int:
@@ -248,30 +249,32 @@ def _trial(result: TrialResult, trace: Trace | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "status": _STATUSES[result.status],
         "repeat": result.key.repeat + 1,
-        "kind": "confirming" if result.confirms else "rerun" if result.round else "",
-        "seconds": round(result.duration_s, 3),
-        "attempts": result.attempts if result.attempts > 1 else 0,
-        "error": [result.error.kind, _cut(result.error.message)] if result.error else None,
-        "output": wrapped(result.output)[:_MAX_LINES] if result.output else None,
-        "cut": report_phrases.cut_off(result.cut_off),
         "scores": [_score(each) for each in result.scores],
         "turns": list(_turns(trace)) if trace else [{"user": _cut(m)} for m in result.messages],
     }
-    return {key: value for key, value in found.items() if value}
+    if result.confirms or result.round:
+        found["kind"] = "confirming" if result.confirms else "rerun"
+    if result.duration_s:
+        found["seconds"] = round(result.duration_s, 3)
+    if result.attempts > 1:
+        found["attempts"] = result.attempts
+    if result.error:
+        found["error"] = [result.error.kind, _cut(result.error.message)]
+    if result.output:
+        found["output"] = wrapped(result.output)[:_MAX_LINES]
+    if result.cut_off:
+        found["cut"] = report_phrases.cut_off(result.cut_off)
+    return found
 
 
 def _score(score: Score) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "name": score.name,
-        "status": _STATUSES[score.status],
-        "value": score.value,
-        "threshold": score.threshold,
-        "better": score.better if score.better != "higher" else None,
-        "reason": _cut(score.reason),
-        "tokens": [score.judging.input_tokens, score.judging.output_tokens, score.judging.cost_usd]
-        if score.judging
-        else None,
-    }
+    found: dict[str, Any] = {"name": score.name, "status": _STATUSES[score.status]}
+    if score.value is not None:
+        found["value"] = score.value
+    if score.reason:
+        found["reason"] = _cut(score.reason)
+    if used := score.judging:
+        found["tokens"] = [used.input_tokens, used.output_tokens, used.cost_usd]
     if score.status in (Status.FAILED, Status.ERROR):
         found["evidence"] = [
             {
@@ -282,7 +285,7 @@ def _score(score: Score) -> dict[str, Any]:
             }
             for each in exhibits_of(score, max_lines=_MAX_LINES, max_invocations=10)
         ]
-    return {key: value for key, value in found.items() if value not in (None, "", [])}
+    return found
 
 
 def _turns(trace: Trace) -> Iterator[dict[str, Any]]:

@@ -10,9 +10,9 @@
  *   scores: (number | null)[][], id: string[], agent: number[], evalset: number[], line: number[],
  *   gist: string[], seconds: number[], trials: number[][],
  * }} Index one entry of each column for each case
- * @typedef {{title: string, kind: string, lines: string[], words?: [string, string[]][]}} Evidence
+ * @typedef {{title: string, kind: string, lines: string[], words: [string, string[]][] | null}} Evidence
  * @typedef {{
- *   name: string, status: Status, value?: number, threshold?: number, better?: string,
+ *   name: string, status: Status, value?: number,
  *   reason?: string, tokens?: [number, number, number], evidence?: Evidence[],
  * }} Score
  * @typedef {{name: string, args: string, result: string}} Call
@@ -368,7 +368,9 @@ function block(text) {
 
 /** @param {Score} score */
 function drawScore(score) {
-  const bound = score.threshold === undefined ? "" : ` (needs ${score.better === "lower" ? "≤" : "≥"} ${score.threshold})`;
+  const of = index.criteria.indexOf(score.name);
+  const threshold = index.thresholds[of] ?? null;
+  const bound = threshold === null ? "" : ` (needs ${index.better[of] === "lower" ? "≤" : "≥"} ${threshold})`;
   const value = score.value === undefined ? "" : ` ${shown(score.value)}${bound}`;
   const spent = score.tokens ? ` · judge: ${(score.tokens[0] + score.tokens[1]).toLocaleString()} tokens, $${score.tokens[2].toFixed(4)}` : "";
   return [

@@ -66,7 +66,9 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else() -> None
 
 def test_verdict_criteria_and_failures_need_no_script() -> None:
     text = page(make_report(TEXT), make_results(TEXT, EVIDENCE))
-    assert in_page(text, "//*[@id='verdict']").text_content() == "✘ Failed"
+    assert in_page(text, "//*[@id='verdict']").text_content() == (
+        "✘ Failed: 1 case broke: refunds (tool calls, response)"
+    )
     assert "0.900 → 0.200" in in_page(text, "//details[1][contains(., 'refunds')]").text_content()
     assert in_page(text, "//svg[contains(@aria-label, 'Cases by score')]") is not None
 

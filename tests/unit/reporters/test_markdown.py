@@ -112,7 +112,7 @@ def test_several_reasons_are_listed_and_very_many_counted() -> None:
     reasons = [Reason(severity="blocks", message=f"reason {n}") for n in range(7)]
     text = comment(with_verdict(regressed(), reasons=tuple(reasons)))
     assert "**shop failed** for 7 reasons:\n>\n> - reason 0\n" in text
-    assert "> - reason 4\n> - and 2 more, see `report.json`\n" in text
+    assert "> - reason 4\n> - and 2 more, see `report.html`\n" in text
 
 
 def test_what_is_missing_is_said_beside_what_blocks() -> None:
@@ -583,10 +583,10 @@ def test_long_lists_are_folded_and_counted() -> None:
     assert text.count("<details open><summary><code>c") == 1
     assert text.count("<details><summary><code>c") == 9
     assert "<details><summary>65 more</summary>\n\n- `c10` ·" in text
-    assert "… and 25 more, see `report.json`.\n\n</details>" in text
+    assert "… and 25 more, see `report.html`.\n\n</details>" in text
     text = comment(differing(make_report(" / ".join(f"c{n} fail 0.2" for n in range(75)))))
     assert "#### 75 cases failed" in text
-    assert "All 75 failing cases are in `junit.xml`." in text
+    assert "All 75 failing cases are in `report.html`." in text
 
 
 def test_errors_are_listed_by_what_went_wrong() -> None:
@@ -602,7 +602,7 @@ def test_errors_are_listed_by_what_went_wrong() -> None:
     )
     text = comment(report.model_copy(update={"worst": different}))
     assert "- `raised`: `m49` (`c49`)\n" in text
-    assert "… and 10 more, see `report.json`." in text
+    assert "… and 10 more, see `report.html`." in text
 
 
 def test_a_criterion_that_could_not_be_measured_is_named() -> None:
@@ -677,7 +677,7 @@ def test_documents_fit_whatever_the_length_of_names_and_the_number_of_criteria()
     body = comment(report)
     assert len(body) <= MAX_CHARACTERS
     assert len(summary(report).encode()) <= MAX_SUMMARY_BYTES
-    assert "more, see `report.json`" in body
+    assert "more, see `report.html`" in body
 
 
 def whole(text: str) -> bool:
