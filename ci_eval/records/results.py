@@ -98,6 +98,8 @@ class TrialResult(Stored):
     """The line of the case in its evalset."""
     case_fingerprint: str = ""
     """Fingerprint of the case: equal only for the same messages and expectations."""
+    tags: tuple[str, ...] = ()
+    """The tags of the case."""
     output: str = ""
     """The agent's stdout and stderr; kept if the trial did not pass."""
     messages: tuple[str, ...] = ()

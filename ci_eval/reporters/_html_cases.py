@@ -44,6 +44,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 class _Case:
     """What the index holds of one case with one agent."""
 
+    tags: tuple[str, ...] = ()
     status: str = "s"
     line: int = 0
     gist: str = ""
@@ -59,6 +60,7 @@ class _Case:
         status = _STATUSES[result.status]
         self.status = max(self.status, status, key=order.index)
         self.line = self.line or result.line or 0
+        self.tags = self.tags or result.tags
         self.duration_s += result.duration_s
         self.trials.append(number)
         for each in result.scores if not result.confirms else ():
@@ -152,12 +154,15 @@ class CaseData:
         meta = self.report.meta
         agents, evalsets = [*meta.agents], [*meta.evalsets]
         criteria = [*meta.criteria]
-        tags = self._tags()
+        marks = self._marks()
         columns: dict[str, list[Any]] = {
             key: [] for key in ("id", "agent", "evalset", "line", "gist", "seconds", "trials")
         }
+        tagged: dict[str, list[int]] = {}
         scores: list[list[float | None]] = [[] for _ in criteria]
-        for place, case in self.cases.items():
+        for number, (place, case) in enumerate(self.cases.items()):
+            for tag in case.tags:
+                tagged.setdefault(tag, []).append(number)
             columns["id"].append(place.case)
             columns["agent"].append(_position(agents, place.agent))
             columns["evalset"].append(_position(evalsets, place.evalset))
@@ -166,8 +171,8 @@ class CaseData:
             columns["seconds"].append(round(case.duration_s, 3))
             columns["trials"].append(case.trials)
             for column, name in zip(scores, criteria, strict=True):
-                total, number = case.sums.get(name, (0.0, 0))
-                column.append(round(total / number, 4) if number else None)
+                total, count = case.sums.get(name, (0.0, 0))
+                column.append(round(total / count, 4) if count else None)
         return in_script(
             {
                 "agents": agents,
@@ -177,7 +182,8 @@ class CaseData:
                 "better": [each.better for each in meta.criteria.values()],
                 "thresholds": [each.threshold for each in meta.criteria.values()],
                 "status": "".join(case.status for case in self.cases.values()),
-                "marks": "".join(tags.get(place, "-") for place in self.cases),
+                "marks": "".join(marks.get(place, "-") for place in self.cases),
+                "tags": [*tagged.items()],
                 "changes": self._changes(),
                 "before": {
                     n: each.before for n, each in enumerate(self.cases.values()) if each.before
@@ -188,7 +194,7 @@ class CaseData:
             }
         )
 
-    def _tags(self) -> dict[Place, str]:
+    def _marks(self) -> dict[Place, str]:
         """Return a letter for each case that changed, is flaky or is exempt; later ones win."""
         found: dict[Place, str] = {}
         comparison = self.report.comparison

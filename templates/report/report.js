@@ -6,7 +6,7 @@
  * @typedef {{
  *   agents: string[], evalsets: string[], files: string[], criteria: string[],
  *   better: string[], thresholds: (number | null)[], status: string, marks: string, chunk: number,
- *   before: Record<string, number[]>, changes: Record<string, [string, number | null, number | null, string][]>,
+ *   tags: [string, number[]][], before: Record<string, number[]>, changes: Record<string, [string, number | null, number | null, string][]>,
  *   scores: (number | null)[][], id: string[], agent: number[], evalset: number[], line: number[],
  *   gist: string[], seconds: number[], trials: number[][],
  * }} Index one entry of each column for each case
@@ -39,16 +39,16 @@ const MARKS = {
   q: "exempt",
   "-": "",
 };
-/** @type {Record<string, [string, (n: number) => boolean]>} */
-const SHOWN = {
-  "": ["all cases", () => true],
-  failed: ["failed", (n) => index.status[n] === "f"],
-  errors: ["not measured", (n) => index.status[n] === "e"],
-  changed: ["changed", (n) => "bwx".includes(index.marks[n] ?? "-")],
-  flaky: ["flaky", (n) => index.marks[n] === "k"],
-  quarantined: ["quarantined or accepted", (n) => index.marks[n] === "q"],
-  passed: ["passed", (n) => index.status[n] === "p"],
-};
+/** What can be shown: its name in the address, its label, and the cases. @type {[string, string, (n: number) => boolean][]} */
+const SHOWN = [
+  ["", "all cases", () => true],
+  ["failed", "failed", (n) => index.status[n] === "f"],
+  ["errors", "not measured", (n) => index.status[n] === "e"],
+  ["changed", "changed", (n) => "bwx".includes(index.marks[n] ?? "-")],
+  ["flaky", "flaky", (n) => index.marks[n] === "k"],
+  ["quarantined", "quarantined or accepted", (n) => index.marks[n] === "q"],
+  ["passed", "passed", (n) => index.status[n] === "p"],
+];
 // Characters that hide, reorder or cover others, as in ci_eval/text/sanitize.py.
 const UNSEEN =
   /(?![\t\n\u0600-\u06dd\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u034f|\u17b4|\u17b5/gu;
@@ -183,11 +183,14 @@ function found(at) {
   const text = (at.get("q") ?? "").toLowerCase();
   const [agent, evalset] = [at.get("agent"), at.get("evalset")];
   const criterion = index.criteria.indexOf(at.get("criterion") ?? "");
-  const accepts = (SHOWN[at.get("show") ?? ""] ?? SHOWN[""])?.[1];
+  const accepts = SHOWN.find(([each]) => each === at.get("show"))?.[2];
+  const tag = at.get("tag");
+  const tagged = tag ? new Set(index.tags.find(([each]) => each === tag)?.[1]) : null;
   const within = inside.get(text);
   const result = [];
   for (let n = 0; n < index.id.length; n += 1) {
     if (accepts && !accepts(n)) continue;
+    if (tagged && !tagged.has(n)) continue;
     if (agent && index.agents[index.agent[n] ?? 0] !== agent) continue;
     if (evalset && index.evalsets[index.evalset[n] ?? 0] !== evalset) continue;
     if (criterion >= 0 && index.scores[criterion]?.[n] === null) continue;
@@ -203,9 +206,12 @@ function ordered(numbers, by) {
   const isDown = by.startsWith("-");
   const key = isDown ? by.slice(1) : by;
   const scores = index.scores[index.criteria.indexOf(key.replace(/^score /, ""))];
-  /** @type {Record<string, (n: number) => number | string>} */
-  const keys = { case: (n) => index.id[n] ?? "", seconds: (n) => index.seconds[n] ?? 0 };
-  const value = keys[key] ?? (scores ? (n) => scores[n] ?? Infinity : rank);
+  /** @param {number} n @returns {number | string} */
+  const value = (n) => {
+    if (key === "case") return index.id[n] ?? "";
+    if (key === "seconds") return index.seconds[n] ?? 0;
+    return scores ? (scores[n] ?? Number.POSITIVE_INFINITY) : rank(n);
+  };
   const sign = isDown ? -1 : 1;
   const pairs = numbers.map((n) => ({ n, value: value(n) }));
   pairs.sort((a, b) => (a.value < b.value ? -sign : a.value > b.value ? sign : a.n - b.n));
@@ -457,7 +463,7 @@ function draw() {
   const at = state();
   const wanted = at.get("case");
   const number = wanted ? index.id.findIndex((_, n) => nameOf(n) === wanted) : -1;
-  for (const each of ["show", "agent", "evalset", "criterion"]) {
+  for (const each of ["show", "agent", "evalset", "tag", "criterion"]) {
     the(each, HTMLSelectElement).value = at.get(each) ?? "";
   }
   if (document.activeElement !== query) query.value = at.get("q") ?? "";
@@ -472,7 +478,8 @@ function choose(id, choices) {
   const select = the(id, HTMLSelectElement);
   select.append(...choices.map(([value, label]) => make("option", { value }, label)));
   select.onchange = () => go({ [id]: select.value, page: "" });
-  if (select.parentElement) select.parentElement.hidden = choices.length <= 2;
+  const least = id === "tag" ? 1 : 2;
+  if (select.parentElement) select.parentElement.hidden = choices.length <= least;
 }
 
 /** Move to the next case or the previous one. @param {number} step */
@@ -523,11 +530,14 @@ async function clicked(event) {
 function start() {
   /** @param {(n: number) => boolean} accepts */
   const count = (accepts) => index.id.filter((_, n) => accepts(n)).length;
-  choose("show", Object.entries(SHOWN).map(([value, [label, accepts]]) => [value, `${label} (${count(accepts).toLocaleString()})`]));
+  choose("show", SHOWN.map(([value, label, accepts]) => [value, `${label} (${count(accepts).toLocaleString()})`]));
+  /** @param {string} value @returns {[string, string]} */
+  const pair = (value) => [value, value];
   /** @param {string} all @param {string[]} names @returns {[string, string][]} */
-  const withAll = (all, names) => [["", all], ...Object.entries(Object.fromEntries(names.map((each) => [each, each])))];
+  const withAll = (all, names) => [["", all], ...names.map(pair)];
   choose("agent", withAll("all agents", index.agents));
   choose("evalset", withAll("all evalsets", index.evalsets));
+  choose("tag", index.tags.length ? withAll("all tags", index.tags.map(([tag]) => tag)) : []);
   choose("criterion", withAll("all criteria", index.criteria));
   byId("filters").onsubmit = async (event) => {
     event.preventDefault();

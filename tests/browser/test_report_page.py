@@ -71,10 +71,9 @@ class Opened:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path: Path = tmp_path_factory.mktemp("report") / "report.html"
-    report = make_report(CASES)
-    path.write_text(
-        "".join(Html().render(report, streamed(make_results(CASES, EVIDENCE)))), "utf-8"
-    )
+    first, *others = make_results(CASES, EVIDENCE)
+    results = [first.model_copy(update={"tags": ("refund", "vip")}), *others]
+    path.write_text("".join(Html().render(make_report(CASES), streamed(results))), "utf-8")
     return path
 
 
@@ -90,6 +89,9 @@ def test_the_list_is_filtered_sorted_and_searched(chromium: Any, file: Path) -> 
     page.tab.select_option("#show", "errors")
     assert rows(page) == ["stuck"]
     page.tab.select_option("#show", "")
+    page.tab.select_option("#tag", "vip")
+    assert rows(page) == ["refunds"]
+    page.tab.select_option("#tag", "")
     page.tab.fill("input[type=search]", "c24")
     assert rows(page) == [f"c24{n}" for n in range(10)]
     page.tab.click("th button:has-text('Case')")
