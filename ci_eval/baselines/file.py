@@ -24,6 +24,8 @@ class FileStore(BaselineStore):
     commits they come from.
     """
 
+    by_commit = False
+
     path: PathText = ".ci-eval/baseline.json"
     """Path of the file, relative to the folder of the configuration."""
 

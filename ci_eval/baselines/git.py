@@ -40,6 +40,10 @@ class GitStore(FileStore):
         """Empty: the work tree is not read."""
         return ""
 
+    def place(self, context: RunContext) -> str:
+        """Return the file, which is read only once it is committed."""
+        return f"{super().place(context)}; commit it, as only committed runs are compared with"
+
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the runs stored at the merge base, newest first."""
         return self._committed(suite, lineage, context)[: self.window]

@@ -29,7 +29,7 @@ COMMANDS = ("run", "publish")
 """Values of the input `command`."""
 DEFAULTS = {"baseline-save": "auto", "comment": "update"}
 """The action's defaults, where they differ from those of the options."""
-_NOT_INPUTS = ("json", "verbose", "quiet", "show", "maxfail", "x")
+_NOT_INPUTS = ("json", "verbose", "quiet", "show", "open", "maxfail", "x")
 """Options for interactive use; workflows set `RUNNER_DEBUG` to log more."""
 COMMAND = "command"
 """The input (not an option) that selects the command."""

@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,7 +17,7 @@ from ci_eval.records.errors import Problem
 from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import TrialKey
-from ci_eval.reporters.case_lines import Line, Span, Style, failure_lines, first_case
+from ci_eval.reporters.case_lines import Line, Span, Style, failure_lines, first_case, flaked_cases
 from ci_eval.run.cost_estimate import Estimate
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import REPORT_FOLDER
@@ -157,6 +158,12 @@ def out_list(title: str, lines: Sequence[str]) -> None:
         out(f"… and {len(lines) - MAX_LISTED} more; --json has all")
 
 
+def open_page(path: Path) -> None:
+    """Open a page that was written in the browser; say where it is if there is none."""
+    if click.launch(str(path.resolve())):
+        say(f"no browser could be started; open {path}")
+
+
 def is_watched() -> bool:
     """Return True if the user can answer prompts."""
     return sys.stdin.isatty() and sys.stdout.isatty()
@@ -185,6 +192,7 @@ def out_report(report: Report, folder: str, *, most: int = MAX_SHOWN) -> None:
         # The cases are above, unless none is wanted.
         broken=() if most else _broken(comparison),
         most_broken=MAX_BROKEN,
+        flaked=flaked_cases(report),
         several=len(places) > 1,
         wording=report_phrases,
     )

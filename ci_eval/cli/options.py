@@ -61,6 +61,9 @@ show_option = click.option(
     type=click.IntRange(min=0),
     help="Failed cases to print; default 5, with -q 0, with -v 50.",
 )
+open_option = click.option(
+    "--open", "opens", is_flag=True, help="Open report.html in the browser afterwards."
+)
 selection_options = combined(
     click.option("--agent", multiple=True, help="Only this agent; may be repeated."),
     click.option("--evalset", multiple=True, help="Only this evalset; may be repeated."),

@@ -1,16 +1,17 @@
 """`ci-eval report`: writes the reports of a stored run."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, print_json
-from ci_eval.cli.options import json_option, out_option, show_option
+from ci_eval.cli.options import json_option, open_option, out_option, show_option
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run.report_assembly import write_report
-from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.run_files.file_names import CONFIG_FILE, PAGE_FILE, REPORT_FOLDER
 from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 
 
@@ -24,8 +25,9 @@ from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 )
 @out_option
 @show_option
+@open_option
 @json_option
-def report(run: str, config: str | None, out: str, show: int | None, *, as_json: bool) -> int:
+def report(run: str, config: str | None, out: str, *, as_json: bool, **options: Any) -> int:
     """Reevaluate the gate for a stored run and write its reports.
 
     RUN is a run.json, or the folder that it is in.
@@ -42,7 +44,9 @@ def report(run: str, config: str | None, out: str, show: int | None, *, as_json:
         context = load.context_of(Path(CONFIG_FILE))
     write_report(found, collected.run, Path(out), reports, context.secrets)
     with apart_from_json(as_json=as_json):
-        console.out_report(found, out, most=console.shown_cases(show))
+        console.out_report(found, out, most=console.shown_cases(options["show"]))
     if as_json:
         print_json(found.model_dump(mode="json"))
+    if options["opens"]:
+        console.open_page(Path(out) / PAGE_FILE)
     return EXIT_CODES[found.verdict.outcome]

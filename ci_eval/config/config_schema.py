@@ -12,7 +12,7 @@ from ci_eval.records.cases import Record, ToolMocks
 from ci_eval.storage.gcs import GcsOptions
 from ci_eval.text.validation_messages import describe
 
-REPORTS = ("junit", "markdown", "summary", "annotations")
+REPORTS = ("junit", "markdown", "summary", "annotations", "html")
 """The reports that are published by default."""
 Choice = Literal["pass", "warn", "fail"]
 

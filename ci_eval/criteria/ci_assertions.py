@@ -156,14 +156,21 @@ def _evidence(failed: Sequence[tuple[_Assertion, Score]]) -> dict[str, Json]:
     """Return the failed assertions, with the evidence of each."""
     if len(failed) == 1:
         [(assertion, score)] = failed
-        return {"failed_assertion": {assertion.name: assertion.options}, **_compared(score)}
+        return {"failed_assertion": _shown(assertion), **_compared(score)}
     return {
-        f"failed_assertion_{position}": {assertion.name: assertion.options, **_compared(score)}
+        f"failed_assertion_{position}": {"assertion": _shown(assertion), **_compared(score)}
         for position, (assertion, score) in enumerate(failed, 1)
     }
+
+
+def _shown(assertion: _Assertion) -> str:
+    options = assertion.options
+    is_text = isinstance(options, str)
+    return f"{assertion.name}: {options if is_text else json.dumps(options, ensure_ascii=False)}"
 
 
 def _compared(score: Score) -> dict[str, Json]:
     parts = (part.evidence for part in score.invocations if part.status == "failed")
     evidence = score.evidence or next(filter(None, parts), None) or {}
-    return {"value": score.value, **evidence}
+    # A value of 0 only repeats that it failed.
+    return {"value": score.value, **evidence} if score.value else dict(evidence)

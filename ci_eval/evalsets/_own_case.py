@@ -28,11 +28,14 @@ from ci_eval.text.yaml_files import Loc
 USER: Final = "ci-eval"
 """User id of the session, if a case sets an initial state."""
 FOREIGN: Final = {
-    **dict.fromkeys(("input", "question", "query", "user_input", "instruction"), "prompt"),
+    **dict.fromkeys(
+        ("input", "question", "query", "user", "user_input", "message", "instruction"), "prompt"
+    ),
     **dict.fromkeys(
         ("answer", "expected_output", "reference", "ground_truth", "ideal", "output", "target"),
         "expected",
     ),
+    **dict.fromkeys(("response", "expected_response", "expected_answer"), "expected"),
     **dict.fromkeys(("eval_id", "case_id", "name"), "id"),
     **dict.fromkeys(("tools", "tool_calls", "expected_tool_calls"), "expected_tools"),
     **dict.fromkeys(("assertions", "asserts", "checks"), "assert"),

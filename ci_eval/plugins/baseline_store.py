@@ -21,6 +21,8 @@ class BaselineStore(Plugin):
 
     stores: ClassVar[bool] = True
     """Whether runs are stored at all."""
+    by_commit: ClassVar[bool] = True
+    """Whether a run is found by the commit that it was stored for."""
 
     window: int = Field(default=5, ge=1, le=100)
     """Number of baseline runs to pool; together they show how much a case varies."""

@@ -1,7 +1,6 @@
 """All extension points.
 
-A plugin is a frozen pydantic model whose fields are YAML keys.  It holds no resources.  To add one,
-put a decorated class into its package below.
+A plugin is a frozen pydantic model whose fields are YAML keys.  It holds no resources.
 
 ========== ======================= ==========================================
 point      package                 verb
@@ -32,12 +31,10 @@ from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.findings import Report
 from ci_eval.records.questions import Answer, Question, Seat, Wording
-from ci_eval.records.results import Score, TrialResult
+from ci_eval.records.results import Run, Score, TrialResult
 from ci_eval.records.trials import Recording, Trace, Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import digest_of
-
-# --- Agents ---------------------------------------------------------------------------------
 
 
 class Session(ABC):
@@ -120,9 +117,6 @@ class Agent(Plugin):
         return ""
 
 
-# --- Evalsets -------------------------------------------------------------------------------
-
-
 class EvalSetReader(Reader):
     """A format of evalset files."""
 
@@ -136,9 +130,6 @@ class EvalSetReader(Reader):
         """
 
 
-# --- Recordings -----------------------------------------------------------------------------
-
-
 class RecordingReader(Reader):
     """A format of files that hold recorded conversations."""
 
@@ -150,9 +141,6 @@ class RecordingReader(Reader):
             UsageError: the file is invalid; lists every problem.
 
         """
-
-
-# --- Criteria -------------------------------------------------------------------------------
 
 
 class Criterion(AnyCriterion):
@@ -250,9 +238,6 @@ class JudgedCriterion(AnyCriterion):
         """Score `trace` on `case` with the verdicts of `panel`."""
 
 
-# --- Judges ---------------------------------------------------------------------------------
-
-
 class JudgeClient(Protocol):
     """A connection to a model provider."""
 
@@ -307,9 +292,6 @@ class Judge(Plugin):
         """Connect to the provider; leaving the context closes the connection."""
 
 
-# --- Simulators -----------------------------------------------------------------------------
-
-
 class Simulator(Plugin):
     """A simulated user for scenarios; it knows only the conversation so far."""
 
@@ -357,9 +339,6 @@ class Simulator(Plugin):
         """
 
 
-# --- Reporters ------------------------------------------------------------------------------
-
-
 class Reporter(Plugin):
     """A document rendered from a report; a pure function."""
 
@@ -381,6 +360,15 @@ class Reporter(Plugin):
     @abstractmethod
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
         """Yield the document in pieces."""
+
+    def of_run(self, report: Report, run: Run, before: Run | None = None) -> Iterator[str]:
+        """Yield the document of a run; one that shows conversations reads them, too.
+
+        `before` are trials without the change: of the merge base in the same job, or of the other
+        run of a comparison.
+        """
+        del before
+        return self.render(report, run.results)
 
 
 agent = PluginRegistry[Agent]("agent type", "ci_eval.agents", "agent")

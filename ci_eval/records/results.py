@@ -1,6 +1,7 @@
 """Results of a run: a score for each criterion, a result for each trial."""
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 from pydantic import model_validator
@@ -97,6 +98,8 @@ class TrialResult(Stored):
     """The line of the case in its evalset."""
     case_fingerprint: str = ""
     """Fingerprint of the case: equal only for the same messages and expectations."""
+    tags: tuple[str, ...] = ()
+    """The tags of the case."""
     output: str = ""
     """The agent's stdout and stderr; kept if the trial did not pass."""
     messages: tuple[str, ...] = ()
@@ -197,3 +200,5 @@ class Run(NamedTuple):
 
     meta: RunMeta
     results: Callable[[], Iterator[TrialResult]]
+    traces: Path | None = None
+    """The file of its conversations, if the run has files."""

@@ -114,8 +114,12 @@ def flaky_cases(report: Report) -> Iterator[FlakyCase]:
         yield FlakyCase(place.named(report.meta), pairs)
 
 
-def excuse_of(found: Excused, meta: RunMeta) -> Excuse:
-    """Return an exception with the first of the cases that it covers."""
+def excuses_of(comparison: Comparison, meta: RunMeta) -> Iterator[Excuse]:
+    """Yield the exceptions, each with the first of the cases that it covers."""
+    return (_excuse_of(each, meta) for each in comparison.excused)
+
+
+def _excuse_of(found: Excused, meta: RunMeta) -> Excuse:
     names = found.cases[:MAX_NAMED]
     # A single evalset is never named in a document.
     if len(meta.evalsets) <= 1:

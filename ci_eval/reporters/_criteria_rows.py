@@ -148,7 +148,8 @@ def _word(report: Report, summary: GroupSummary, delta: Delta | None) -> str:
     if summary.errors and delta.outcome in ("improved", "unchanged"):
         return "incomplete"  # the missing values could change the outcome
     if delta.outcome != "regressed":
-        return delta.outcome.replace("_", " ")
+        is_noise = delta.outcome == "unchanged" and delta.effect
+        return "within noise" if is_noise else delta.outcome.replace("_", " ")
     if has_dropped(delta):
         return "dropped" if summary.better == "higher" else "rose"
     return ""  # single cases regressed, which their own column says

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import Literal
 
 from ci_eval.records.cases import Json, Status
 from ci_eval.records.results import Score
 from ci_eval.reporters import _judge_evidence
 from ci_eval.text.sanitize import clean, one_line
+from ci_eval.text.word_diff import Words, word_diff
 
 _WIDTH = 96
 """Characters per line; about the width of a comment on GitHub."""
@@ -55,6 +56,19 @@ def exhibits_of(score: Score, *, max_lines: int, max_invocations: int = 3) -> It
                 yield replace(exhibit, title=exhibit.title + where, lines=lines)
 
 
+def response_words(exhibit: Exhibit) -> Iterator[Words]:
+    """Yield the texts of a difference as one text, with the words that differ marked."""
+    for is_same, group in groupby(exhibit.lines, lambda line: line.startswith("  ")):
+        lines = [*group]
+        if is_same:
+            yield Words("same", tuple(word for line in lines for word in line.split()))
+            continue
+        before, after = (
+            " ".join(line[2:] for line in lines if line.startswith(sign)) for sign in "-+"
+        )
+        yield from word_diff(before, after)
+
+
 def differing(score: Score) -> tuple[str, ...]:
     """Name the compared part of a score's evidence: tool calls, the response, or neither."""
     keys = {*(score.evidence or ())}.union(*(each.evidence or () for each in score.invocations))
@@ -87,7 +101,8 @@ def _exhibits(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
     for title, lines in _judge_evidence.extracted(rest):
         shown = [part for line in lines for part in _indented(line)]
         yield Exhibit(_title(title), "data" if len(shown) > 1 else "text", tuple(shown))
-    for name, value in rest.items():
+    for name, found in rest.items():
+        value = found[0] if isinstance(found, list) and len(found) == 1 else found
         kind: Literal["text", "data"] = "text" if isinstance(value, str) else "data"
         title = name[:_WIDTH].replace("_", " ").capitalize()
         yield Exhibit(_title(title), kind, tuple(wrapped(shown_value(value) or "null")))

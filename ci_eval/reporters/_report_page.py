@@ -4,10 +4,12 @@ Templates get a `Page` and nothing else.  It has all counts of the report, but o
 entries of long lists: a document shrinks by showing fewer entries, never in mid-sentence.
 """
 
+import json
 import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from ci_eval.records.findings import Comparison, GroupSummary, Report, Totals, Vanished, Verdict
 from ci_eval.records.results import JudgeUsage, RunMeta
@@ -15,6 +17,7 @@ from ci_eval.reporters import _comparison_parts
 from ci_eval.reporters._case_changes import Place
 from ci_eval.reporters._criteria_rows import Row, first_rows, judged_by_threshold, rows_of
 from ci_eval.reporters._notable_cases import Bounds, Cases, Findings, Some, Trouble
+from ci_eval.reporters._report_times import moment
 from ci_eval.reporters._score_history import History, history_of
 from ci_eval.reporters._verdict_reasons import reasons_of
 from ci_eval.run_files import report_phrases
@@ -24,6 +27,8 @@ from ci_eval.text.templates import code
 MAX_REASONS = 5
 """The most reasons of one severity at the top of a document."""
 _MAX_COMMAND = 200
+"""The most characters of a line to copy."""
+_ACCEPTED_DAYS = 60
 _LOG = re.compile(r"(https?://[\w.:-]+/[\w./~-]+)/(?:actions/runs|pipelines)/\d+", re.ASCII)
 _COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -102,6 +107,8 @@ class Page:
     not_comparable: Some[str]
     try_command: str
     """Command to reproduce the most important case locally; empty if there is none."""
+    acceptance: str
+    """Entries of `gate.accept` for what blocks because it got worse; empty if nothing does."""
     save_command: str
     """Command to make this run the baseline; empty if CI stores merged runs automatically."""
 
@@ -123,8 +130,6 @@ def page_of(report: Report, bounds: Bounds) -> Page:
     by_threshold = judged_by_threshold(report)
     findings = Findings(report, bounds)
     table, rows = rows_of(report), bounds.rows
-
-    first = findings.first()
     leading, others = first_rows(table)
     deciding, warnings, notes = reasons_of(report)
     broke, suspected = findings.worse("broke"), findings.worse("suspected")
@@ -132,6 +137,8 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         each.kind == "regressed" and each.severity == "blocks" and each.group
         for each in report.verdict.reasons
     )
+    blocking = broke.blocking() if blocks else Cases((), 0)
+    dropped = Some.of((row for row in table if blocks and row.blocks_by_drop), MAX_REASONS)
     return Page(
         meta=report.meta,
         totals=report.totals,
@@ -140,8 +147,8 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline=_comparison_parts.baseline_of(report),
-        blocking=broke.blocking() if blocks else Cases((), 0),
-        dropped=Some.of((row for row in table if blocks and row.blocks_by_drop), MAX_REASONS),
+        blocking=blocking,
+        dropped=dropped,
         reasons=Some.of(deciding, MAX_REASONS),
         warnings=Some.of(warnings, MAX_REASONS),
         notes=Some.of([*notes, *report.meta.warnings, *_overrides(report.meta)], rows),
@@ -166,15 +173,14 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         troubles=findings.troubles(),
         flaky=Some.of(_comparison_parts.flaky_cases(report), rows),
         flaky_more=comparison.flaky_total > len(comparison.flaky),
-        excused=Some.of(
-            (_comparison_parts.excuse_of(each, report.meta) for each in comparison.excused), rows
-        ),
+        excused=Some.of(_comparison_parts.excuses_of(comparison, report.meta), rows),
         history=history_of(report, table, bounds),
         fixed=Some.of(_fixed(comparison, report.meta), rows),
         added=Some.of(comparison.added, rows),
         vanished=Some.of(map(_gone, comparison.vanished), rows),
         not_comparable=Some.of(comparison.not_comparable, rows),
-        try_command=_try_command(report.meta, first) if first else "",
+        try_command=_try_command(report, findings.first()),
+        acceptance=_acceptance(report.meta, blocking, dropped),
         save_command=_save_command(report.meta),
     )
 
@@ -192,17 +198,38 @@ def _gone(each: Vanished) -> str:
     return f"{each.kind} {each.where}/{each.name}" if each.where else f"{each.kind} {each.name}"
 
 
-def _try_command(meta: RunMeta, place: Place) -> str:
+def _try_command(report: Report, place: Place | None) -> str:
+    meta = report.meta
+    if not place:
+        return ""
     command = ["ci-eval", "run", *_config(meta)]
     if len(meta.agents) > 1:
         command += ["--agent", place.agent]
     if len(meta.evalsets) > 1:
         command += ["--evalset", place.evalset]
+    if not report.totals.passed + report.totals.failed:
+        return shlex.join(command)  # any case shows why nothing was measured
     line = shlex.join([*command, "--case", place.case])
     # A command that is very long or not shown verbatim cannot be copied.
     if code(line, _MAX_COMMAND) == f"`{line}`":
         return line
     return shlex.join([*command[: 2 + len(_config(meta))], "--failed"])
+
+
+def _acceptance(meta: RunMeta, cases: Cases, criteria: Some[Row]) -> str:
+    created = moment(meta.created)
+    what = [("case", each.place.case) for each in cases.shown[:MAX_REASONS]]
+    what += [("criterion", row.summary.group.criterion) for row in criteria.shown]
+    if not what:
+        return ""
+    until = (created + timedelta(days=_ACCEPTED_DAYS)).date() if created else "a day"
+    # JSON's strings are also YAML's.
+    entries = (
+        f"    - {{{key}: {json.dumps(name, ensure_ascii=False)}, reason: say why, until: {until}}}"
+        for key, name in what
+        if len(name) <= _MAX_COMMAND
+    )
+    return "\n".join(["gate:", "  accept:", *entries])
 
 
 def _save_command(meta: RunMeta) -> str:

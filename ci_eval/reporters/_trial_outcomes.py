@@ -50,7 +50,7 @@ class Outcomes:
         if result.status is Status.FAILED:
             below = _listed([_below(x) for x in result.scores if x.status is Status.FAILED])
             doubts = [report_phrases.trials(each.change) for each in self._suspected(result)]
-            note = "" if self.failing_blocks else " (does not block in regression mode)"
+            note = "" if self.failing_blocks else " (does not block: only getting worse does)"
             if doubts:
                 note = f"; possible regression: {doubts[0]}"
             return Outcome("failure", "ci_eval.BelowThreshold", below + note, bool(doubts))

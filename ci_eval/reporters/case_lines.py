@@ -13,6 +13,7 @@ from ci_eval.reporters._evidence import (
     Exhibit,
     call_lines,
     exhibits_of,
+    response_words,
     shown_value,
     wrapped,
 )
@@ -21,7 +22,6 @@ from ci_eval.reporters._notable_cases import Line as ScoreLine
 from ci_eval.run_files import report_phrases
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import counted, exact, score, terminal
-from ci_eval.text.word_diff import word_diff
 
 Style = Literal["", "strong", "good", "bad", "open", "faint", "minus", "plus", "removed", "added"]
 """`minus` and `plus` are lines of a difference, `removed` and `added` are words in one."""
@@ -74,6 +74,11 @@ def first_case(report: Report) -> TrialKey | None:
     """Return the case to look at first."""
     found = Findings(report, Bounds(evidence=0, lines=0, rows=0)).first()
     return TrialKey(agent=found.agent, evalset=found.evalset, case=found.case) if found else None
+
+
+def flaked_cases(report: Report) -> list[str]:
+    """Return the names of the cases that got worse, probably by chance."""
+    return list(Findings(report, Bounds(evidence=0, lines=0, rows=0)).noise())
 
 
 def trial_lines(result: TrialResult, trace: Trace | None, *, width: int) -> Iterator[Line]:
@@ -205,17 +210,9 @@ def _span(text: str, style: Style = "") -> Span:
 def _words(exhibit: Exhibit, width: int) -> Iterator[Line]:
     """Yield the texts of a difference as one text, with the words that differ marked."""
     pieces: list[Span] = []
-    for is_same, group in groupby(exhibit.lines, lambda line: line.startswith("  ")):
-        lines = [*group]
-        if is_same:
-            pieces += (Span(word) for line in lines for word in line.split())
-            continue
-        before, after = (
-            " ".join(line[2:] for line in lines if line.startswith(sign)) for sign in "-+"
-        )
-        for found in word_diff(before, after):
-            style: Style = "" if found.kind == "same" else found.kind
-            pieces += (Span(word, style) for word in found.words)
+    for found in response_words(exhibit):
+        style: Style = "" if found.kind == "same" else found.kind
+        pieces += (Span(word, style) for word in found.words)
     for line in _filled(pieces, width):
         yield (Span(GUTTER, "faint"), *line)
 

@@ -8,8 +8,8 @@ from ci_eval.plugins.points import Reporter
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Comparison, Report
 from ci_eval.records.results import Run, TrialResult
-from ci_eval.run_files.file_names import REPORT_FILE, make_report_folder
-from ci_eval.run_files.run_file import replacing
+from ci_eval.run_files.file_names import BASE_FOLDER, REPORT_FILE, RUN_FILE, make_report_folder
+from ci_eval.run_files.run_file import read_run, replacing
 from ci_eval.run_files.score_table import Columns
 from ci_eval.text.redact import Secrets
 
@@ -32,6 +32,8 @@ def write_report(
     What a template of the repository adds may hold one of the `secrets`, too.
     """
     make_report_folder(folder)
+    base = run.traces.parent / BASE_FOLDER / RUN_FILE if run.traces else None
+    before = read_run(base, shown=str(base)) if base and base.is_file() else None
     with replacing(folder / REPORT_FILE) as file:
         file.write(report.model_dump_json(indent=1) + "\n")
     for name in points.reporter:
@@ -39,7 +41,7 @@ def write_report(
             continue
         reporter = configured.get(name) or points.reporter[name]()
         with replacing(folder / reporter.file) as file:
-            chunks = reporter.render(report, run.results)
+            chunks = reporter.of_run(report, run, before)
             is_ours = getattr(reporter, "template", None) is None
             file.writelines(chunks if is_ours else [secrets.text("".join(chunks))])
 

@@ -95,6 +95,7 @@ async def score(
         attempts=trace.attempts,
         line=trial.case.line,
         case_fingerprint=trial.fingerprint,
+        tags=trial.case.tags,
         round=trial.round,
         confirms=trial.confirms,
         cut_off=tuple(each.finish_reason for each in trace.invocations if each.finish_reason),

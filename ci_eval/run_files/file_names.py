@@ -13,6 +13,7 @@ UNDERWAY_FILE = "underway.jsonl"
 BASE_FOLDER = "base"
 """In the folder of a run: the same files for the base arm."""
 REPORT_FILE = "report.json"
+PAGE_FILE = "report.html"
 
 
 def make_report_folder(folder: Path) -> None:

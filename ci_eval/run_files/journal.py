@@ -25,7 +25,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 
 def trace_line(trace: Trace, **more: Json) -> str:
     """Return `trace` as one line that a `recorded` agent can read, followed by `more` keys."""
-    row = {**_names(trace.key), "invocations": [*_dumped(trace)]}
+    row = {**names_of(trace.key), "invocations": [*_dumped(trace)]}
     if trace.final_state is not None:
         row["final_state"] = trace.final_state
     if trace.error:
@@ -41,9 +41,9 @@ def read_traces(path: Path, place: tuple[str, str, str]) -> dict[TrialKey, Trace
     found: dict[TrialKey, Trace] = {}
     with path.open("rb") as file:
         for line in iter(lambda: file.readline(MAX_LINE_BYTES), b""):
-            row = _row(line)
-            key = _key(row)
-            trace = _trace(key, row) if key and key.place == place else None
+            row = row_of(line)
+            key = key_of(row)
+            trace = trace_of(key, row) if key and key.place == place else None
             if key and trace:
                 found[key] = trace
     return found
@@ -80,7 +80,7 @@ class Journal:
         waits = trace.error and trace.error.kind == "waiting"
         if trace.key in self._begun.places and not waits:
             # Written before the trace, so that a failed conversation is never resumed.
-            self._begun.write(trace.key, _line(_names(trace.key) | {"over": True}))
+            self._begun.write(trace.key, _line(names_of(trace.key) | {"over": True}))
             del self._begun.places[trace.key]
         line = trace_line(
             trace,
@@ -100,7 +100,7 @@ class Journal:
         found, begun = begun, self._secrets.cleaned(begun)
         key = self._secrets.cleaned(trial.key)
         row = {
-            **_names(key),
+            **names_of(key),
             "suite": self._suite,
             "case_fingerprint": of_question(trial.case) if begun is found else "",
             "invocations": [*_dumped(begun)],
@@ -123,7 +123,7 @@ class Journal:
         applies = row.get("suite") == self._suite and row.get("error") is None
         if not applies or row.get("case_fingerprint") != trial.fingerprint:
             return None
-        return _trace(trial.key, row)
+        return trace_of(trial.key, row)
 
     def _unfinished(self, trial: Trial) -> Begun | None:
         row = self._begun.read(trial.key)
@@ -162,8 +162,8 @@ class _Lines:
         for line in iter(self._read_line, b""):
             if not line.endswith(b"\n"):
                 break
-            row = _row(line)
-            key = _key(row)
+            row = row_of(line)
+            key = key_of(row)
             if key and row.get("over"):
                 self.places.pop(key, None)
             elif key:
@@ -188,10 +188,11 @@ class _Lines:
         if key not in self.places:
             return {}
         self._file.seek(self.places[key])
-        return _row(self._file.readline(MAX_LINE_BYTES))
+        return row_of(self._file.readline(MAX_LINE_BYTES))
 
 
-def _names(key: TrialKey) -> dict[str, Json]:
+def names_of(key: TrialKey) -> dict[str, Json]:
+    """Return the keys that name a trial, with which its line begins."""
     return {"agent": key.agent, "evalset": key.evalset, "eval_id": key.case, "repeat": key.repeat}
 
 
@@ -203,7 +204,7 @@ def _line(row: Mapping[str, Json]) -> str:
     return json.dumps(row, separators=(",", ":")) + "\n"
 
 
-def _row(line: bytes) -> Mapping[str, Any]:
+def row_of(line: bytes) -> Mapping[str, Any]:
     """Return the parsed line; empty if it is damaged or not ours."""
     try:
         row = parse_json(line, max_depth=TRACE_DEPTH)
@@ -212,7 +213,7 @@ def _row(line: bytes) -> Mapping[str, Any]:
     return row if isinstance(row, dict) else {}
 
 
-def _key(row: Mapping[str, Json]) -> TrialKey | None:
+def key_of(row: Mapping[str, Json]) -> TrialKey | None:
     """Return the trial that `row` is about; `None` if it names none."""
     try:
         names = {"agent": row["agent"], "evalset": row["evalset"], "case": row["eval_id"]}
@@ -221,7 +222,7 @@ def _key(row: Mapping[str, Json]) -> TrialKey | None:
         return None
 
 
-def _trace(key: TrialKey, row: Mapping[str, Json]) -> Trace | None:
+def trace_of(key: TrialKey, row: Mapping[str, Json]) -> Trace | None:
     """Return the trace in `row`; `None` if another version wrote it in a different form."""
     if {"invocations", "duration_s", "attempts"} <= row.keys():
         failure = {"kind": row.get("error_kind", "recorded"), "message": row.get("error")}

@@ -115,7 +115,7 @@ def moved(delta: Delta, bounds: Interval | None) -> str:
     shown = interval(delta, bounds)
     if shown is None:
         return difference(delta.effect)
-    low, high = map(difference, shown)
+    low, high = (difference(end).replace("±", "") for end in shown)
     return f"{difference(delta.effect)} (95% CI {low} to {high})"
 
 
@@ -127,7 +127,7 @@ def together(found: Together) -> str:
         "inconclusive": f"worse by {share} (may be noise)",
         "improved": f"better by {share}",
     }
-    change = phrases.get(found.outcome, "unchanged")
+    change = phrases.get(found.outcome, "within noise")
     return f"all {found.criteria} blocking criteria combined: {change}"
 
 
@@ -142,18 +142,19 @@ def trials(change: CaseChange) -> str:
     """
     if not change.failed:
         return ""
+    confirmed = change.confirmed or (0, 0)
+    if change.base:
+        failed, count = change.failed + confirmed[0], change.trials + confirmed[1]
+        phrase = f"fails {failed:,} of {count:,} with this change, "
+        phrase += "{:,} of {:,} with the merge base".format(*change.base)
+        return f"{phrase}, too" if change.in_base else phrase
     phrase = _fail(change.failed, change.trials, "trial")
     # Only a case that never failed before is certain or suspected.
     is_told = change.certain or change.suspected
-    if change.trials_before and is_told and not change.base:
+    if change.trials_before and is_told:
         phrase += f", 0 of {change.trials_before:,} in the baseline"
     if change.confirmed:
         phrase += f"; {_fail(*change.confirmed, 'confirming trial')}"
-    if change.base and change.in_base:
-        phrase += f"; with the merge base, {_fail(*change.base, 'trial')}, too"
-    elif change.base:
-        failed, count = change.base
-        phrase += f", {failed:,} of {count:,} with the merge base in the same job"
     return phrase
 
 

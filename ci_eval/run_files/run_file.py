@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ci_eval.records.cases import SCHEMA_VERSION, Stored
 from ci_eval.records.errors import CiEvalError, Problem, UsageError
 from ci_eval.records.results import Run, RunMeta, Score, TrialResult
-from ci_eval.run_files.file_names import make_report_folder
+from ci_eval.run_files.file_names import TRACES_FILE, make_report_folder
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.json_text import RESULT_DEPTH
 from ci_eval.text.validation_messages import describe, explain
@@ -83,7 +83,7 @@ def read_run(path: Path, *, shown: str, error: type[CiEvalError] = UsageError) -
 
     """
     reader = _RunReader(path, shown, error)
-    return Run(reader.meta(), reader.results)
+    return Run(reader.meta(), reader.results, path.with_name(TRACES_FILE))
 
 
 class _RunReader:

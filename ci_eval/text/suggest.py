@@ -36,7 +36,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     '; known: response, tools'
     """
     names = sorted(known)
-    close = get_close_matches(name, names, n=1)
+    close = get_close_matches(name, names, n=1, cutoff=0.61)
     if close:
         return f". Did you mean {close[0]!r}?"
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""

@@ -39,7 +39,7 @@ _MARKUP = re.compile(
 )
 _DOLLAR = f"&#{ord('$')};"
 _LINKED = re.compile(
-    r"[@\#:](?=\S)|www(?=\.)|gh(?=-[0-9])"
+    r"[@\#](?=\S)|:(?=//|[\w+-]+(?::|$))|[\[*](?=\w+:)|www(?=\.)|gh(?=-[0-9])"
     r'|[!&$](?=[0-9])|[~%](?=[\w"])'  # GitLab's merge requests, epics, snippets, labels, milestones
     r"|[0-9a-f]{6}(?=[0-9a-f])",  # at least 7 digits of a commit
     re.IGNORECASE,

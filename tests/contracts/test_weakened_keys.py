@@ -320,6 +320,7 @@ HARMLESS: dict[str, str] = {
     "reports": SHOWN,
     "reports.profile": SHOWN,
     "reports.template": SHOWN,
+    "reports.max_mb": SHOWN,
     "reports.labels": SHOWN,
     "reports.assignees": SHOWN,
     "reports.events": SHOWN,

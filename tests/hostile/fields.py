@@ -167,7 +167,14 @@ def _results(put: Put, names: _Names) -> list[TrialResult]:
     said = put("what the agent printed", "hello")
     not_applicable = put("reason to skip", "needs a reference")
     return [
-        result(names.regressed, Status.FAILED, _failed(scored, reason, part), line=3, output=said),
+        result(
+            names.regressed,
+            Status.FAILED,
+            _failed(scored, reason, part),
+            line=3,
+            output=said,
+            tags=(put("tag", "vip"),),
+        ),
         result(names.suspected, Status.FAILED, _failed(scored, reason, judged)),
         result(names.failing, Status.FAILED, scored(Status.FAILED, 0.1, evidence=_other(put))),
         result(

@@ -263,8 +263,9 @@ def test_the_workflow_that_init_writes_comments_and_stores_what_was_merged(
     evaluate, baseline = repo.run(workflow, event=PULL_REQUEST)
     assert (evaluate.result, baseline.result) == ("success", "skipped"), told(evaluate)
     assert len(fake.comments) == 1
-    (kept,) = (repo.scratch / "artifacts").iterdir()
+    kept, page = sorted((repo.scratch / "artifacts").iterdir())
     assert [path.name for path in kept.iterdir()] == ["report.json"]
+    assert page.name == "report.html"
 
     repo.github |= {"ref": "refs/heads/main", "ref_name": "main", "base_ref": "", "head_ref": ""}
     evaluate, baseline = repo.run(workflow, "push", {"repository": {"default_branch": "main"}})

@@ -45,6 +45,11 @@ def save(
     saved = store.save(collected.run, context)
     stored = f"stored {meta.run_id}" if saved else f"{meta.run_id} is already stored"
     console.say(f"{stored}: {store.place(context)}")
+    if saved and store.by_commit and meta.commit and not store.lineage(context).own:
+        console.say(
+            f"filed under commit {meta.commit[:10]}, though files were changed since: "
+            "store it again once they are committed"
+        )
     if saved and failed:
         console.say(f"{counted(failed, 'case')} failed in it, so their failures do not block later")
 

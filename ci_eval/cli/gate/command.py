@@ -17,11 +17,14 @@ from ci_eval.cli.gate.power_costs import taken
 from ci_eval.cli.gate.power_output import show_outlook
 from ci_eval.cli.options import config_option, json_option
 from ci_eval.config.config_schema import GateOptions
+from ci_eval.plugins import points
 from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected
 from ci_eval.run.pipeline import compare_and_decide
+from ci_eval.run.report_assembly import MAX_WORST
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.score_table import Past
 
 _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
@@ -41,6 +44,9 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
     "--max-drop", type=click.FloatRange(0, 1), help="Smallest drop that counts as a regression."
 )
 @click.option("--gate", is_flag=True, help="Exit with the code of the verdict.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write both side by side."
+)
 @json_option
 def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: Any) -> int:
     """Compare the run AFTER with the run BEFORE: each a run.json, or the folder that it is in."""
@@ -48,7 +54,12 @@ def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: An
     base, observed = load.stored_run(before), load.stored_run(after)
     _refuse_strangers(base, observed, before, after)
     runs = [Past(base.run.meta, base.tally.columns)]
-    found = compare_and_decide(observed, by, Baseline(runs), worst=0)
+    page: Path | None = options["html"]
+    found = compare_and_decide(observed, by, Baseline(runs), worst=MAX_WORST if page else 0)
+    if page:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(page) as file:
+            file.writelines(points.reporter["html"]().of_run(found, observed.run, base.run))
     if as_json:
         print_comparison(found)
     else:

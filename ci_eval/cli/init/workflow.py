@@ -88,6 +88,7 @@ def workflow_text(
         paths=_indented(yaml_text(paths), 6),
         push=_indented(yaml_text(pushed), 2) if branch is not None else "",
         report=_scalar(f"{within}/ci-eval-report/report.json".lstrip("/")),
+        page=_scalar(f"{within}/ci-eval-report/report.html".lstrip("/")),
         packages=packages,
         extras=sorted({each.judge.extra for each in asked} - EXTRAS_OF_ACTION - {""}),
         notes=[one_line(each.told({}), _MAX_NOTE) for each in asked if not each.judge.secrets],

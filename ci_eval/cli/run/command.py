@@ -12,6 +12,7 @@ from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files, pr
 from ci_eval.cli.options import (
     config_option,
     json_option,
+    open_option,
     out_option,
     record_option,
     repeats_option,
@@ -25,6 +26,7 @@ from ci_eval.pull_requests.github_runner import publish
 from ci_eval.records.errors import CiEvalError, ExitCode
 from ci_eval.records.findings import Report
 from ci_eval.run.collect import Outputs
+from ci_eval.run_files.file_names import PAGE_FILE
 from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 from ci_eval.text.templates import counted
 
@@ -65,6 +67,7 @@ from ci_eval.text.templates import counted
 @posting_options(default="off")
 @out_option
 @show_option
+@open_option
 @json_option
 def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
     """Run the agents, score and compare the results, decide, and write the reports."""
@@ -84,6 +87,8 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
         with apart_from_json(as_json=as_json):
             tell_none("the run was interrupted", config, options, is_news=False)
         return ExitCode.INTERRUPTED
+    if options["opens"]:
+        console.open_page(folder / PAGE_FILE)
     if as_json:
         print_json(report.model_dump(mode="json"))
     return EXIT_CODES[report.verdict.outcome]

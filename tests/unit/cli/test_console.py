@@ -101,3 +101,8 @@ def test_no_failures_are_shown_where_none_are_wanted(capsys: pytest.CaptureFixtu
 def test_the_environment_chooses_the_colors(env: dict[str, str], *, is_colored: bool) -> None:
     with click.Context(click.Command("run"), obj=env):
         assert console.has_color() is is_colored
+
+
+def test_a_case_that_flaked_is_named_under_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(make_report("a fail 0.2 was 0.9 noise / c pass 1.0"), capsys)
+    assert "- 1 case flaked (worse in some trials, but no more than noise): a" in lines

@@ -60,7 +60,7 @@ def test_three_things_are_enough(folder: Path) -> None:
     assert (config.run.repeats, config.run.concurrency, config.run.timeout_s) == (1, 8, 120.0)
     assert config.baseline is None
     assert config.gate.mode is None
-    assert list(config.reports) == ["junit", "markdown", "summary", "annotations"]
+    assert list(config.reports) == ["junit", "markdown", "summary", "annotations", "html"]
     assert config.warnings == ()
 
 

@@ -84,8 +84,7 @@ def test_the_assertion_that_failed_is_shown_with_what_it_compared():
     score = Assertions().score(asserting({"contains": "x"}, {"numeric": 7}), did("Order 7."))
 
     assert score.evidence == {
-        "failed_assertion": {"contains": "x"},
-        "value": 0.0,
+        "failed_assertion": "contains: x",
         "missing": ["x"],
         "actual": "Order 7.",
     }
@@ -95,8 +94,8 @@ def test_several_that_failed_are_shown_one_by_one():
     score = Assertions().score(asserting({"contains": "x"}, {"exact_match": "y"}), did("z"))
 
     assert score.evidence == {
-        "failed_assertion_1": {"contains": "x", "value": 0.0, "missing": ["x"], "actual": "z"},
-        "failed_assertion_2": {"exact_match": "y", "value": 0.0, "expected": "y", "actual": "z"},
+        "failed_assertion_1": {"assertion": "contains: x", "missing": ["x"], "actual": "z"},
+        "failed_assertion_2": {"assertion": "exact_match: y", "expected": "y", "actual": "z"},
     }
 
 

@@ -305,7 +305,9 @@ def test_with_a_baseline_old_failures_do_not_block():
 
     assert found.outcome == "passed"
     assert found.mode == "regression"
-    assert said(found, "info") == ["1 case below a threshold (does not block in regression mode)"]
+    assert said(found, "info") == [
+        "1 case below a threshold (does not block: only getting worse does)"
+    ]
 
 
 def test_a_regression_blocks_and_names_its_cases():

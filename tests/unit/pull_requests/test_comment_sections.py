@@ -26,7 +26,7 @@ from ci_eval.text.templates import block
 
 OLD, NEW = "a" * 40, "b" * 40
 LIMIT = 65_536
-ALERT = "> [!TIP]\n> **shop passed:** nothing regressed."
+ALERT = "> [!TIP]\n> **shop passed:** no regression found."
 
 
 def section(job: str = "evaluate", outcome: Outcome = "passed", **more: Any) -> Section:
@@ -119,7 +119,7 @@ def test_a_name_that_is_very_long_keeps_its_beginning_and_is_told_from_others() 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda text: text.replace("nothing regressed", "all regressed"),
+        lambda text: text.replace("no regression found", "all regressed"),
         lambda text: text.replace("job passed", "job failed"),
         lambda text: text.replace("name=evaluate", "name=evaluator"),
         lambda text: text.replace(f"commit={NEW}", f"commit={OLD}"),
@@ -182,19 +182,19 @@ def test_several_have_a_summary_and_what_passed_is_folded() -> None:
         "",
         "### ❌ <code>b</code> failed",
         "",
-        "> **shop passed:** nothing regressed.",
+        "> **shop passed:** no regression found.",
         "",
         "b",
         "",
         "### ⚠️ <code>a</code> has no verdict",
         "",
-        "> **shop passed:** nothing regressed.",
+        "> **shop passed:** no regression found.",
         "",
         "a",
         "",
         "<details><summary>✅ <code>c</code> passed</summary>",
         "",
-        "> **shop passed:** nothing regressed.",
+        "> **shop passed:** no regression found.",
         "",
         "c",
         "",
@@ -202,7 +202,7 @@ def test_several_have_a_summary_and_what_passed_is_folded() -> None:
         "",
         "<details><summary>✅ <code>e</code> passed</summary>",
         "",
-        "> **shop passed:** nothing regressed.",
+        "> **shop passed:** no regression found.",
         "",
         "e",
         "",

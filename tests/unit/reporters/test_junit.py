@@ -150,7 +150,8 @@ def test_a_failure_that_does_not_block_says_so() -> None:
     assert failure is not None
     assert failure.get("type") == "ci_eval.BelowThreshold"
     assert (
-        failure.get("message") == "quality is 0.100, below 0.8 (does not block in regression mode)"
+        failure.get("message")
+        == "quality is 0.100, below 0.8 (does not block: only getting worse does)"
     )
     failure = parsed(make_report("a fail 0.1"), make_results("a fail 0.1")).find(".//failure")
     assert failure is not None
@@ -210,7 +211,7 @@ def test_a_suspected_trial_says_so_and_one_that_noise_fails_does_not() -> None:
             "quality is 0.200, below 0.8; possible regression: "
             "3 of 3 trials fail, 0 of 15 in the baseline"
         ),
-        "quality is 0.200, below 0.8 (does not block in regression mode)",
+        "quality is 0.200, below 0.8 (does not block: only getting worse does)",
     ]
 
 

@@ -112,7 +112,7 @@ def test_several_reasons_are_listed_and_very_many_counted() -> None:
     reasons = [Reason(severity="blocks", message=f"reason {n}") for n in range(7)]
     text = comment(with_verdict(regressed(), reasons=tuple(reasons)))
     assert "**shop failed** for 7 reasons:\n>\n> - reason 0\n" in text
-    assert "> - reason 4\n> - and 2 more, see `report.json`\n" in text
+    assert "> - reason 4\n> - and 2 more, see `report.html`\n" in text
 
 
 def test_what_is_missing_is_said_beside_what_blocks() -> None:
@@ -151,7 +151,7 @@ def test_the_first_run_of_a_suite_with_a_baseline_says_how_to_keep_it() -> None:
 
 def test_a_suspected_case_may_be_noise() -> None:
     text = comment(make_report("greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 maybe"))
-    doubt = "nothing regressed, 1 criterion and 1 case are inconclusive"
+    doubt = "no regression found, 1 criterion and 1 case are inconclusive"
     assert f"> [!NOTE]\n> **shop passed:** {doubt}" in text
     assert "> 1 of 2 cases passed · 1 suspected\n" in text
     assert "broke" not in text
@@ -171,12 +171,12 @@ def test_a_reason_that_names_a_criterion_marks_its_row() -> None:
 @pytest.mark.parametrize(
     ("text", "cells"),
     [
-        ("a error", "| 0/0 passed<br><sub>1 not measured</sub> |"),
+        ("a error", "| none measured<br><sub>1 not measured</sub> |"),
         ("a skip", "| 1 skipped |"),
         ("a pass 0.9 / b error", "| 1/1 passed<br><sub>1 not measured</sub> |"),
         ("a pass 0.9", "| 1/1 passed |"),
         ("a pass 0.9 was 0.9 / b error", "| ≤&nbsp;0.000, incomplete |"),
-        ("a error was 0.9", "| 0.800 | \N{EN DASH} | 0/0 passed<br><sub>1 not measured</sub>"),
+        ("a error was 0.9", "| 0.800 | \N{EN DASH} | none measured<br><sub>1 not measured</sub>"),
     ],
 )
 def test_what_was_not_measured_never_looks_like_a_pass(text: str, cells: str) -> None:
@@ -336,10 +336,10 @@ def test_what_noise_does_is_folded_and_what_is_suspected_stands_apart() -> None:
     text = comment(make_report("a fail 0.2 was 0.9 noise / b fail 0.2 was 0.9 maybe / c pass 1.0"))
     assert "broke" not in text
     assert "#### 1 suspected case\n" in text
-    assert "> 1 of 3 cases passed · 1 suspected · 1 flaked\n" in text
+    assert "> 1 of 3 cases passed · 1 suspected · 1 flaked" in text
     alarming, _, rest = text.rpartition("<details><summary>Details")
     assert "<code>a</code>" not in alarming
-    assert "- **Flaked: worse, but no more than noise (1):** `a`\n" in rest
+    assert "- **Flaked: worse in some trials, but no more than noise (1):** `a`\n" in rest
 
 
 def test_in_a_criterion_that_dropped_each_case_that_got_worse_is_evidence() -> None:
@@ -355,7 +355,7 @@ def test_in_a_criterion_that_dropped_each_case_that_got_worse_is_evidence() -> N
     text = comment(compared(report, deltas=(single,)))
     assert "1 case broke: `b` (tool calls, response).\n" in text
     assert "\N{MINUS SIGN}0.700 |" in text
-    assert "- **Flaked: worse, but no more than noise (1):** `a`\n" in text
+    assert "- **Flaked: worse in some trials, but no more than noise (1):** `a`\n" in text
 
 
 def test_what_noise_did_still_counts_where_failing_is_enough() -> None:
@@ -373,7 +373,7 @@ def test_a_criterion_that_does_not_block_says_so(tier: Tier) -> None:
     report = report.model_copy(update={"groups": groups})
     report = with_verdict(report, outcome="passed", reasons=())
     text = comment(report)
-    assert "> **shop passed:** nothing that blocks regressed." in text
+    assert "> **shop passed:** no blocking regression found." in text
     assert f"| ⚠️ | `quality`<br><sub>only {tier}s</sub> |" in text
     assert f"<code>quality</code> 0.950 → 0.200, only {tier}s\n" in text
 
@@ -583,24 +583,26 @@ def test_long_lists_are_folded_and_counted() -> None:
     assert text.count("<details open><summary><code>c") == 1
     assert text.count("<details><summary><code>c") == 9
     assert "<details><summary>65 more</summary>\n\n- `c10` ·" in text
-    assert "… and 25 more, see `report.json`.\n\n</details>" in text
+    assert "… and 25 more, see `report.html`.\n\n</details>" in text
     text = comment(differing(make_report(" / ".join(f"c{n} fail 0.2" for n in range(75)))))
     assert "#### 75 cases failed" in text
-    assert "All 75 failing cases are in `junit.xml`." in text
+    assert "All 75 failing cases are in `report.html`." in text
 
 
 def test_errors_are_listed_by_what_went_wrong() -> None:
     report = make_report(" / ".join(f"c{n} error" for n in range(60)))
     text = comment(report)
     assert "#### 60 cases could not be measured" in text
-    assert "- `timeout`: no answer within 120 s (`c0`, `c1`, `c2`, `c3`, `c4` and others)\n" in text
+    assert (
+        "- `timeout`: `no answer within 120 s` (`c0`, `c1`, `c2`, `c3`, `c4` and others)\n" in text
+    )
     different = tuple(
         result.model_copy(update={"error": Failure(kind="raised", message=f"m{n}")})
         for n, result in enumerate(make_results(" / ".join(f"c{n} error" for n in range(60))))
     )
     text = comment(report.model_copy(update={"worst": different}))
-    assert "- `raised`: m49 (`c49`)\n" in text
-    assert "… and 10 more, see `report.json`." in text
+    assert "- `raised`: `m49` (`c49`)\n" in text
+    assert "… and 10 more, see `report.html`." in text
 
 
 def test_a_criterion_that_could_not_be_measured_is_named() -> None:
@@ -608,7 +610,7 @@ def test_a_criterion_that_could_not_be_measured_is_named() -> None:
     judged = Score(criterion="c", name="judged", status=Status.ERROR, reason="no answer")
     result = result.model_copy(update={"scores": (*result.scores, judged)})
     text = comment(make_report("c fail 0.1").model_copy(update={"worst": (result,)}))
-    assert "#### Not measured\n\n- `judged`: no answer (`c`)" in text
+    assert "#### Not measured\n\n- `judged`: `no answer` (`c`)" in text
 
 
 @pytest.mark.parametrize("count", [1, 30, 3_000, pytest.param(100_000, marks=pytest.mark.slow)])
@@ -675,7 +677,7 @@ def test_documents_fit_whatever_the_length_of_names_and_the_number_of_criteria()
     body = comment(report)
     assert len(body) <= MAX_CHARACTERS
     assert len(summary(report).encode()) <= MAX_SUMMARY_BYTES
-    assert "more, see `report.json`" in body
+    assert "more, see `report.html`" in body
 
 
 def whole(text: str) -> bool:

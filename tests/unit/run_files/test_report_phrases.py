@@ -82,7 +82,7 @@ def test_the_trials_of_a_case_are_counted(changes: dict[str, object], said: str)
         ("regressed", "worse by 0.031 of their ranges"),
         ("inconclusive", "worse by 0.031 of their ranges (may be noise)"),
         ("improved", "better by 0.031 of their ranges"),
-        ("unchanged", "unchanged"),
+        ("unchanged", "within noise"),
     ],
 )
 def test_all_criteria_together_have_a_sentence(outcome: str, said: str) -> None:

@@ -66,7 +66,11 @@ function upload(given, job) {
   const { files: all, top } = named(lines, job);
   const files = all.filter((each) => hidden || !path.relative(job.at.workspace, each).split("/").some((part) => part.startsWith(".")));
   if (!files.length) return missing === "error" ? failed(`No files were found with the provided path: ${lines}`) : OK;
-  const target = path.join(job.artifacts, name);
+  // Without an archive there is one file, which the artifact is named like, whatever the input says:
+  // https://github.com/actions/upload-artifact#inputs
+  const single = given.archive === "false";
+  if (single && files.length > 1) return failed("an artifact without an archive is one file");
+  const target = path.join(job.artifacts, single ? path.basename(files[0]) : name);
   if (fs.existsSync(target) && given.overwrite !== "true") return failed(`an artifact with this name already exists: ${name}`);
   for (const file of files) {
     const place = path.join(target, path.relative(top, file));

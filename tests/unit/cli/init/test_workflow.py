@@ -39,9 +39,9 @@ def draft(**options):
 
 
 def steps(job="evaluate", **options):
-    """Return the steps of a job between the checkout and, for pull requests, the upload."""
+    """Return the steps of a job between the checkout and, for pull requests, the uploads."""
     _, *found = read(draft(**options))["jobs"][job]["steps"]
-    return found[:-1] if job == "evaluate" else found
+    return found[:-2] if job == "evaluate" else found
 
 
 def test_where_nothing_is_to_be_installed_the_action_does_it():
@@ -80,7 +80,9 @@ def test_the_inputs_are_those_of_both_variants():
 
 
 def test_what_publish_looks_for_is_uploaded_whatever_became_of_the_run():
-    *_, upload = read(draft(folder="a"))["jobs"]["evaluate"]["steps"]
+    *_, page, upload = read(draft(folder="a"))["jobs"]["evaluate"]["steps"]
+    assert page["with"]["path"] == "a/ci-eval-report/report.html"
+    assert page["with"]["archive"] is False  # a click opens it
     inputs = read((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
 
     assert upload["if"] == "always()"
@@ -135,6 +137,7 @@ def test_no_name_of_a_folder_changes_the_workflow(folder):
         ["uses", "with"],
         ["name", "working-directory", "run"],
         ["uses", "with"],
+        ["if", "uses", "with"],
         ["if", "uses", "with"],
     ]
     for job in (evaluate, baseline):

@@ -1,6 +1,6 @@
-"""The pictures of a comment in the README, from a run of `examples/regression`.
+"""The pictures of a comment and a report in the README, from a run of `examples/regression`.
 
-    python benchmarks/comment_picture.py
+    python benchmarks/readme_pictures.py
 
 It needs npm (for GitHub's style sheet) and Chromium.
 """
@@ -23,7 +23,7 @@ _ALERT = re.compile(r"<blockquote>\s*<p>\[!(\w+)\]\s*(?:<br\s*/?>)?")
 
 
 def main() -> None:
-    """Write both pictures."""
+    """Write each picture in both color schemes."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         sys.exit("there is no chromium on the PATH")
@@ -45,7 +45,9 @@ def main() -> None:
                 f"<main class=markdown-body>{body}</main>",
                 encoding="utf-8",
             )
-            photograph(chromium, page, FOLDER / f"comment-{theme}.png")
+            photograph(chromium, page.as_uri(), FOLDER / f"comment-{theme}.png", theme, scratch)
+            report = scratch.joinpath("report.html").as_uri()
+            photograph(chromium, report, FOLDER / f"report-{theme}.png", theme, scratch)
 
 
 def as_github(markdown: str) -> str:
@@ -60,11 +62,13 @@ def as_github(markdown: str) -> str:
     )
 
 
-def photograph(chromium: str, page: Path, picture: Path) -> None:
+def photograph(chromium: str, page: str, picture: Path, theme: str, scratch: Path) -> None:
     """Write the top of a page as a picture."""
+    scheme = {"dark": 0, "light": 1}[theme]  # Blink's numbers
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-    options += [f"--user-data-dir={page.parent / 'profile'}", f"--screenshot={picture}"]
-    options += [f"--window-size={SIZE[0]},{SIZE[1]}", page.as_uri()]
+    options += [f"--user-data-dir={scratch / 'profile'}", f"--screenshot={picture}"]
+    options += [f"--blink-settings=preferredColorScheme={scheme}"]
+    options += [f"--window-size={SIZE[0]},{SIZE[1]}", "--virtual-time-budget=5000", page]
     subprocess.run([chromium, *options], check=True, capture_output=True, timeout=120)
 
 

@@ -1,0 +1,322 @@
+"""The data of `report.html`: an index of all cases, and their trials in compressed chunks.
+
+A browser reads the index at once and inflates a chunk when somebody opens a case in it, so that a
+page of 100,000 cases answers as fast as one of ten.
+"""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ci_eval.records.cases import Status
+from ci_eval.records.findings import GroupKey, Report
+from ci_eval.records.results import Score, TrialResult
+from ci_eval.records.trials import Trace
+from ci_eval.reporters._case_changes import Place
+from ci_eval.reporters._evidence import exhibits_of, response_words, wrapped
+from ci_eval.run_files import report_phrases
+from ci_eval.run_files.conversations import Conversations
+from ci_eval.text.sanitize import one_line
+
+CHUNK = 500
+"""Trials in a chunk."""
+_MAX_LINES = 200
+"""Lines of each piece of evidence, and of the agent's output."""
+_MAX_TEXT = 20_000
+"""Characters of one text of a conversation."""
+_MAX_TURNS = 100
+_MAX_CALLS = 100
+_GIST = 80
+_STATUSES: Mapping[Status, str] = {
+    Status.PASSED: "p",
+    Status.FAILED: "f",
+    Status.ERROR: "e",
+    Status.SKIPPED: "s",
+}
+_PASSING = ("p", "s")
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
+@dataclass
+class _Case:
+    """What the index holds of one case with one agent."""
+
+    tags: tuple[str, ...] = ()
+    status: str = "s"
+    line: int = 0
+    gist: str = ""
+    duration_s: float = 0.0
+    trials: list[int] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+    """Trials without the change."""
+    sums: dict[str, list[float]] = field(default_factory=dict)
+    """The sum of the values under each criterion, and their number."""
+
+    def add(self, result: TrialResult, number: int) -> None:
+        order = "spfe"
+        status = _STATUSES[result.status]
+        self.status = max(self.status, status, key=order.index)
+        self.line = self.line or result.line or 0
+        self.tags = self.tags or result.tags
+        self.duration_s += result.duration_s
+        self.trials.append(number)
+        for each in result.scores if not result.confirms else ():
+            if each.value is not None:
+                found = self.sums.setdefault(each.name, [0.0, 0])
+                found[0] += each.value
+                found[1] += 1
+
+
+@dataclass
+class CaseData:
+    """The cases of one report."""
+
+    report: Report
+    max_bytes: int
+    """The most bytes of all chunks together."""
+    cases: dict[Place, _Case] = field(default_factory=dict)
+    chunks: dict[int, str] = field(default_factory=dict)
+    """Compressed trials by number: even ones hold trials that did not pass."""
+    left_out: int = 0
+    """Trials whose details had no room."""
+    _open: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
+    """The trials of the last chunk of each kind: those that did not pass, and those that did."""
+    _counts: list[int] = field(default_factory=lambda: [0, 0])
+    values: dict[GroupKey, list[float]] = field(default_factory=dict)
+    """The mean of each case, by criterion, evalset and agent."""
+
+    def read(self, results: Iterable[TrialResult], conversations: Conversations) -> None:
+        """Take in the results of a run."""
+        for result in results:
+            case = self.cases.setdefault(Place.of(result.key), _Case())
+            is_calm = _STATUSES[result.status] in _PASSING
+            # The first trial of a case shows what is asked; of others that pass, scores do.
+            trace = conversations.of(result.key) if not (is_calm and case.trials) else None
+            if not case.gist:
+                case.gist = _gist(result, trace)
+            case.add(result, self._add(_trial(result, trace), int(is_calm)))
+
+    def read_before(self, results: Iterable[TrialResult], conversations: Conversations) -> None:
+        """Take in the trials without the change, of the cases that changed or did not pass."""
+        changes = self.report.comparison.changes if self.report.comparison else ()
+        wanted = {*map(Place.of_change, changes), *(Place.of(r.key) for r in self.report.worst)}
+        for result in results:
+            case = self.cases.get(Place.of(result.key))
+            if case and Place.of(result.key) in wanted:
+                trial = _trial(result, conversations.of(result.key))
+                case.before.append(self._add(trial, 0))
+
+    def _add(self, trial: dict[str, Any], kind: int) -> int:
+        """Add a trial to the chunks of a kind, and return its number."""
+        number = self._counts[kind]
+        self._counts[kind] += 1
+        self._open[kind].append(trial)
+        if len(self._open[kind]) == CHUNK:
+            self._pack(kind)
+        return 2 * number + kind
+
+    def close(self) -> None:
+        """Finish what was taken in."""
+        for kind in (0, 1):
+            self._pack(kind)
+        self._fit()
+        for place, case in self.cases.items():
+            for name, (total, number) in case.sums.items():
+                key = GroupKey(agent=place.agent, evalset=place.evalset, criterion=name)
+                self.values.setdefault(key, []).append(total / number)
+
+    def _pack(self, kind: int) -> None:
+        trials = self._open[kind]
+        if trials:
+            # The same run gives the same file; level 1 takes a third of the time of 6.
+            packed = gzip.compress(_dumped(trials).encode(), compresslevel=1, mtime=0)
+            number = sum(each % 2 == kind for each in self.chunks)
+            self.chunks[2 * number + kind] = base64.b64encode(packed).decode("ascii")
+            trials.clear()
+
+    def _fit(self) -> None:
+        """Leave out passing trials, the last first, then others, until all fit."""
+        size = sum(map(len, self.chunks.values()))
+        for kind in (1, 0):
+            for number in sorted((each for each in self.chunks if each % 2 == kind), reverse=True):
+                if size <= self.max_bytes:
+                    break
+                size -= len(self.chunks.pop(number))
+        for kind in (0, 1):
+            kept = sum(number % 2 == kind for number in self.chunks)
+            self.left_out += max(self._counts[kind] - kept * CHUNK, 0)
+
+    def index(self) -> str:
+        """Return the index as JSON for a script element."""
+        meta = self.report.meta
+        agents, evalsets = [*meta.agents], [*meta.evalsets]
+        criteria = [*meta.criteria]
+        marks = self._marks()
+        columns: dict[str, list[Any]] = {
+            key: [] for key in ("id", "agent", "evalset", "line", "gist", "seconds", "trials")
+        }
+        tagged: dict[str, list[int]] = {}
+        scores: list[list[float | None]] = [[] for _ in criteria]
+        for number, (place, case) in enumerate(self.cases.items()):
+            for tag in case.tags:
+                tagged.setdefault(tag, []).append(number)
+            columns["id"].append(place.case)
+            columns["agent"].append(_position(agents, place.agent))
+            columns["evalset"].append(_position(evalsets, place.evalset))
+            columns["line"].append(case.line)
+            columns["gist"].append(case.gist)
+            columns["seconds"].append(round(case.duration_s, 3))
+            columns["trials"].append(case.trials)
+            for column, name in zip(scores, criteria, strict=True):
+                total, count = case.sums.get(name, (0.0, 0))
+                column.append(round(total / count, 4) if count else None)
+        return in_script(
+            {
+                "agents": agents,
+                "evalsets": evalsets,
+                "files": [each.path for each in meta.evalsets.values()],
+                "criteria": criteria,
+                "better": [each.better for each in meta.criteria.values()],
+                "thresholds": [each.threshold for each in meta.criteria.values()],
+                "status": "".join(case.status for case in self.cases.values()),
+                "marks": "".join(marks.get(place, "-") for place in self.cases),
+                "tags": [*tagged.items()],
+                "changes": self._changes(),
+                "before": {
+                    n: each.before for n, each in enumerate(self.cases.values()) if each.before
+                },
+                "scores": scores,
+                "chunk": CHUNK,
+                **columns,
+            }
+        )
+
+    def _marks(self) -> dict[Place, str]:
+        """Return a letter for each case that changed, is flaky or is exempt; later ones win."""
+        found: dict[Place, str] = {}
+        comparison = self.report.comparison
+        if not comparison:
+            return found
+        for flaky in comparison.flaky:
+            found[Place(flaky.group.agent, flaky.group.evalset, flaky.case)] = "k"
+        for change in comparison.changes:
+            place = Place.of_change(change)
+            if change.excused:
+                found[place] = "q"
+            elif found.get(place) not in ("b", "q"):
+                is_sure = change.certain and change.change != "fixed"
+                found[place] = "b" if is_sure else "x" if change.change == "fixed" else "w"
+        exempt = {case for each in comparison.excused if not each.expired for case in each.cases}
+        for place in self.cases:
+            if f"{place.evalset}/{place.case}" in exempt:
+                found[place] = "q"
+        return found
+
+    def _changes(self) -> dict[int, list[list[str | float | None]]]:
+        """Return how cases changed: criterion, score before and now, and the trials."""
+        numbers = {place: number for number, place in enumerate(self.cases)}
+        found: dict[int, list[list[str | float | None]]] = {}
+        for each in self.report.comparison.changes if self.report.comparison else ():
+            number = numbers.get(Place.of_change(each))
+            if number is not None:
+                row = [each.group.criterion, each.baseline, each.value, report_phrases.trials(each)]
+                found.setdefault(number, []).append(row)
+        return found
+
+
+def in_script(value: object) -> str:
+    """Return `value` as JSON that a script element can hold: nothing in it is markup."""
+    return _dumped(value).replace("<", "\\u003c")
+
+
+def _dumped(value: object) -> str:
+    # Only ASCII, so that any text can be written.
+    return _ENCODER.encode(value)
+
+
+def _position(names: list[str], name: str) -> int:
+    """Return the position of `name`, which a damaged run may not have named."""
+    if name not in names:
+        names.append(name)
+    return names.index(name)
+
+
+def _gist(result: TrialResult, trace: Trace | None) -> str:
+    asked = trace.invocations[0].user if trace and trace.invocations else ""
+    asked = asked or next(iter(result.messages), "")
+    return one_line(asked[: 2 * _GIST], 2 * _GIST)[:_GIST] if asked else ""
+
+
+def _trial(result: TrialResult, trace: Trace | None) -> dict[str, Any]:
+    """Return what a browser shows of a trial; what is empty is left out."""
+    found: dict[str, Any] = {
+        "status": _STATUSES[result.status],
+        "repeat": result.key.repeat + 1,
+        "scores": [_score(each) for each in result.scores],
+        "turns": list(_turns(trace)) if trace else [{"user": _cut(m)} for m in result.messages],
+    }
+    if result.confirms or result.round:
+        found["kind"] = "confirming" if result.confirms else "rerun"
+    if result.duration_s:
+        found["seconds"] = round(result.duration_s, 3)
+    if result.attempts > 1:
+        found["attempts"] = result.attempts
+    if result.error:
+        found["error"] = [result.error.kind, _cut(result.error.message)]
+    if result.output:
+        found["output"] = wrapped(result.output)[:_MAX_LINES]
+    if result.cut_off:
+        found["cut"] = report_phrases.cut_off(result.cut_off)
+    return found
+
+
+def _score(score: Score) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": score.name, "status": _STATUSES[score.status]}
+    if score.value is not None:
+        found["value"] = score.value
+    if score.reason:
+        found["reason"] = _cut(score.reason)
+    if used := score.judging:
+        found["tokens"] = [used.input_tokens, used.output_tokens, used.cost_usd]
+    if score.status in (Status.FAILED, Status.ERROR):
+        found["evidence"] = [
+            {
+                "title": each.title,
+                "kind": each.kind,
+                "lines": each.lines,
+                "words": list(response_words(each)) if each.title.startswith("Response") else None,
+            }
+            for each in exhibits_of(score, max_lines=_MAX_LINES, max_invocations=10)
+        ]
+    return found
+
+
+def _turns(trace: Trace) -> Iterator[dict[str, Any]]:
+    for turn in trace.invocations[:_MAX_TURNS]:
+        calls = [
+            {"name": call.name, "args": _json(call.args), "result": _json(call.result)}
+            for call in turn.tool_calls[:_MAX_CALLS]
+        ]
+        found: dict[str, Any] = {
+            "user": _cut(turn.user),
+            "agent": _cut(turn.response),
+            "calls": calls,
+            "seconds": turn.duration,
+            "model": turn.model_duration,
+            "tool": turn.tool_duration,
+            "cost": turn.cost_usd,
+        }
+        yield {key: value for key, value in found.items() if value}
+
+
+def _json(value: object) -> str:
+    return "" if value is None else _cut(_dumped(value))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _MAX_TEXT:
+        return text
+    return f"{text[:_MAX_TEXT]}… ({len(text):,} characters in all)"

@@ -1,0 +1,57 @@
+"""Conversations of a finished run, read one by one from `traces.jsonl`."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from ci_eval.records.trials import Trace, TrialKey
+from ci_eval.run_files.journal import MAX_LINE_BYTES, key_of, names_of, row_of, trace_of
+
+_NAMES = re.compile(
+    rb'\{("agent":"(?:[^"\\]|\\.)*","evalset":"(?:[^"\\]|\\.)*",'
+    rb'"eval_id":"(?:[^"\\]|\\.)*","repeat":[0-9]+),'
+)
+"""The beginning of a line of ours, which names its trial."""
+
+
+class Conversations:
+    """The traces of a file by trial; only where they begin is kept in memory."""
+
+    def __init__(self, file: IO[bytes] | None) -> None:
+        self._file = file
+        self._offsets: dict[bytes, int] = {}
+        offset = 0
+        for line in iter(lambda: file.readline(MAX_LINE_BYTES), b"") if file else ():
+            names = _NAMES.match(line)
+            # Finding where the names end is far faster than parsing the line.
+            key = None if names else key_of(row_of(line))
+            beginning = names[1] if names else _names(key) if key else b""
+            if beginning and line.endswith(b"\n"):
+                self._offsets[beginning] = offset
+            offset += len(line)
+
+    def of(self, key: TrialKey) -> Trace | None:
+        """Return the last trace of a trial; `None` if there is none, or it is damaged."""
+        offset = self._offsets.get(_names(key))
+        if self._file is None or offset is None:
+            return None
+        self._file.seek(offset)
+        return trace_of(key, row_of(self._file.readline(MAX_LINE_BYTES)))
+
+
+def _names(key: TrialKey) -> bytes:
+    """Return the names of a trial as a line of ours begins with them."""
+    return json.dumps(names_of(key), separators=(",", ":")).encode()[1:-1]
+
+
+@contextmanager
+def conversations(path: Path | None) -> Iterator[Conversations]:
+    """Open the traces in the file at `path`; there are none if it does not exist."""
+    if path is None or not path.is_file():
+        yield Conversations(None)
+        return
+    with path.open("rb") as file:
+        yield Conversations(file)

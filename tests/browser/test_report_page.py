@@ -1,0 +1,191 @@
+"""`report.html` in a real browser, opened from a file.
+
+`CI_EVAL_BROWSER` names a Chromium, and `CI_EVAL_AXE` axe-core's script.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile.batches import BATCHES
+from hostile.corpus import CORPUS
+from hostile.fields import FIELDS, a_report, in_some
+from support.report_language import EVIDENCE, make_report, make_results, streamed
+
+from ci_eval.reporters.html import Html
+
+CHROMIUM = os.environ.get("CI_EVAL_BROWSER", "")
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM, reason="CI_EVAL_BROWSER names no browser"),
+    pytest.mark.processes,
+]
+CASES = " / ".join(
+    ["refunds fail 0.2 was 0.9", "stuck error", *(f"c{n:03} pass 1.0" for n in range(250))]
+)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page, with everything that it asked for and complained about."""
+
+    def __init__(self, browser: Any, file: Path, fragment: str = "", **options: Any) -> None:
+        self.tab = browser.new_context(**options).new_page()
+        self.requests: list[str] = []
+        self.messages: list[str] = []
+        self.tab.on("request", lambda request: self.requests.append(request.url))
+        self.tab.on("console", lambda message: self.messages.append(message.text))
+        self.tab.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.tab.on("dialog", lambda dialog: self.messages.append(f"dialog: {dialog.message}"))
+        self.address = file.as_uri() + fragment
+        self.tab.goto(self.address)
+        if options.get("java_script_enabled", True):
+            self.tab.wait_for_selector("html[data-ready]", state="attached")
+
+    def assert_quiet(self) -> None:
+        """Nothing but the file was asked for, and nothing was refused."""
+        assert self.requests == [self.address.partition("#")[0]]
+        assert self.messages == []
+
+    def violations(self) -> list[tuple[str, str]]:
+        """Return what axe-core finds, with the first element."""
+        self.tab.evaluate(Path(os.environ["CI_EVAL_AXE"]).read_text(encoding="utf-8") + ";0")
+        found = self.tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [(each["id"], each["nodes"][0]["html"]) for each in found["violations"]]
+
+    def fits(self) -> bool:
+        """Return True if the page is not wider than the window."""
+        return bool(self.tab.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("report") / "report.html"
+    first, *others = make_results(CASES, EVIDENCE)
+    results = [first.model_copy(update={"tags": ("refund", "vip")}), *others]
+    path.write_text("".join(Html().render(make_report(CASES), streamed(results))), "utf-8")
+    return path
+
+
+def rows(page: Opened) -> list[str]:
+    return [each.inner_text() for each in page.tab.query_selector_all("#list tbody th a")]
+
+
+def test_the_list_is_filtered_sorted_and_searched(chromium: Any, file: Path) -> None:
+    page = Opened(chromium, file)
+    assert "Failed" in page.tab.inner_text("#verdict")
+    assert rows(page)[:2] == ["refunds", "stuck"]
+    assert len(rows(page)) == 100
+    page.tab.select_option("#show", "errors")
+    assert rows(page) == ["stuck"]
+    page.tab.select_option("#show", "")
+    page.tab.select_option("#tag", "vip")
+    assert rows(page) == ["refunds"]
+    page.tab.select_option("#tag", "")
+    page.tab.fill("input[type=search]", "c24")
+    assert rows(page) == [f"c24{n}" for n in range(10)]
+    page.tab.click("th button:has-text('Case')")
+    page.tab.click("th button:has-text('Case')")
+    assert rows(page)[0] == "c249"
+    page.assert_quiet()
+
+
+def test_a_text_in_a_conversation_is_found_with_enter(chromium: Any, file: Path) -> None:
+    page = Opened(chromium, file)
+    page.tab.fill("input[type=search]", "no answer within")
+    assert rows(page) == []
+    page.tab.press("input[type=search]", "Enter")
+    page.tab.wait_for_selector("#list tbody a")
+    assert rows(page) == ["stuck"]
+
+
+def test_a_link_opens_a_case(chromium: Any, file: Path) -> None:
+    page = Opened(chromium, file)
+    page.tab.click("a:has-text('refunds')")
+    page.tab.wait_for_selector("#case:not([hidden]) h2")
+    address = page.tab.url
+    again = Opened(chromium, file, address.partition(".html")[2])
+    assert again.tab.inner_text("#case h2") == "refunds"
+    assert "0.900 → 0.200" in again.tab.inner_text("#case")
+    assert not again.tab.is_visible("#list")
+    again.assert_quiet()
+
+
+def test_the_keyboard_is_enough(chromium: Any, file: Path) -> None:
+    tab = Opened(chromium, file).tab
+    for key in ("j", "j", "k", "Enter"):
+        tab.keyboard.press(key)
+    tab.wait_for_selector("#case:not([hidden]) h2:has-text('refunds')")
+    tab.keyboard.press("j")
+    tab.wait_for_selector("#case h2:has-text('stuck')")
+    tab.keyboard.press("Escape")
+    tab.wait_for_selector("#cases:not([hidden])")
+    tab.keyboard.press("/")
+    assert tab.evaluate("document.activeElement.id") == "q"
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("?")
+    assert tab.is_visible("#help")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("fragment", ["", "#case=support%2Fsmoke%2Frefunds"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_everybody_can_use_it(
+    chromium: Any, file: Path, scheme: str, fragment: str, width: int
+) -> None:
+    viewport = {"width": width, "height": 800}
+    page = Opened(chromium, file, fragment, color_scheme=scheme, viewport=viewport)
+    assert page.tab.is_visible("#case") is bool(fragment)
+    assert page.violations() == []
+    assert page.fits()
+
+
+def test_without_scripts_there_are_verdict_criteria_and_failures(chromium: Any, file: Path) -> None:
+    page = Opened(chromium, file, java_script_enabled=False)
+    assert "Failed" in page.tab.inner_text("#verdict")
+    assert page.tab.is_visible("details:has-text('refunds')")
+    assert not page.tab.is_visible("#list")
+    assert "With scripts, this page also lists all 252 cases" in page.tab.inner_text("noscript")
+    page.assert_quiet()
+
+
+def test_it_prints(chromium: Any, file: Path) -> None:
+    page = Opened(chromium, file)
+    assert page.tab.pdf().startswith(b"%PDF")
+    page.tab.emulate_media(media="print")
+    assert not page.tab.is_visible("#filters")
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_hostile_texts_are_only_text(chromium: Any, tmp_path: Path, batch: str) -> None:
+    path, texts = tmp_path / "report.html", [CORPUS[name] for name in BATCHES[batch]]
+    for turn in range(3):
+        # Each field has another text, and in each turn another one again.
+        fields = {name: texts[(turn + n) % len(texts)] for n, name in enumerate(FIELDS)}
+        told = a_report(in_some(fields))
+        path.write_text("".join(Html().render(told.report, streamed(told.results))), "utf-8")
+        page = Opened(chromium, path)
+        page.tab.evaluate("document.querySelector('#list tbody a').click()")
+        page.tab.wait_for_selector("#case:not([hidden]) h2", state="attached")
+        assert page.tab.evaluate(FOREIGN) == []
+        page.assert_quiet()
+        page.tab.context.close()
+
+
+FOREIGN = """() => [...document.querySelectorAll("*")].filter((each) =>
+  /^(img|iframe|object|embed|link|base|video|audio|form|input)$/i.test(each.tagName)
+    && !each.closest("#filters, #help")
+  || [...each.attributes].some((one) => /^(on|style$|srcdoc$)/.test(one.name))
+  || each.tagName === "A" && !each.getAttribute("href").startsWith("#")
+  || each.tagName === "SCRIPT" && !each.id && each.type !== "module"
+).map((each) => each.outerHTML.slice(0, 200))"""
