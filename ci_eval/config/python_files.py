@@ -93,6 +93,7 @@ def as_json(file: PythonFile, kind: Kind, host: UnderPython, context: RunContext
     # The configuration is not yet loaded, which would register the secrets that agents get.
     secrets = context.secrets.with_more(handed(host, context))
     print_none_of(secrets)
+    context.clone.look()
     close_memory()
     context.say(f"running {context.shown(file.file)}")
     try:
