@@ -11,7 +11,7 @@ from ci_eval.config import presets
 from ci_eval.config.config_document import DocumentReader
 from ci_eval.config.criterion_names import Dialect, resolve
 from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
-from ci_eval.config.python_files import NOT_RUN, PythonFile, as_json, missing, python_file
+from ci_eval.config.python_files import PythonFile, absent_file, as_json, not_run, python_file
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.errors import Problem, TrialError, UnknownPluginError, UsageError
 from ci_eval.runtime.context import RunContext
@@ -149,9 +149,9 @@ class _Reader(DocumentReader):
         if isinstance(self._python, EvalConfigFile):
             return self._python
         if self._python is None:
-            if message := missing(file, self.context):
+            if message := absent_file(file, self.context):
                 self.problem(message, loc)
-            self.not_run = (self.document.problem(f"{file.file} {NOT_RUN}", loc),)
+            self.not_run = (self.document.problem(not_run(file), loc),)
             return None
         with as_json(file, "EvalConfig", self._python, self.context) as path:
             return read(path, shown=self.context.shown(file.file), dialect="agentflow")

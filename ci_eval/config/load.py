@@ -11,7 +11,7 @@ from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
 from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge_section import read_judging, read_simulation
-from ci_eval.config.python_files import NOT_RUN, host_of, missing, python_file
+from ci_eval.config.python_files import absent_file, host_of, not_run, python_file
 from ci_eval.config.validated_config import Config
 from ci_eval.formats import known_formats
 from ci_eval.llm.judge_settings import Judging, Simulation
@@ -101,7 +101,7 @@ class _Reader(DocumentReader):
         reports = self._reports(_list(raw.get("reports", [*REPORTS])))
         self._check_names(raw)
         self._check_references(raw, read)
-        not_run = (*read.not_run, *self._not_run(evalsets))
+        missing = (*read.not_run, *self._not_run(evalsets))
         self.problems.sort(key=self._place)
         if file is None or any(problem.severity == "error" for problem in self.problems):
             raise ConfigError(problems=self.problems)
@@ -125,7 +125,7 @@ class _Reader(DocumentReader):
             mock=bool(read.file and read.file.mock),
             simulation=simulation if any(each.converses for each in agents.values()) else None,
             eval_config=read.file,
-            not_run=not_run,
+            not_run=missing,
             document=self.document,
             warnings=tuple(self.problems),
         )
@@ -165,9 +165,9 @@ class _Reader(DocumentReader):
         """Yield the evalsets that are missing because they are built in Python."""
         for name, spec in evalsets.items() if not self.context.runs_python else ():
             if file := python_file(spec.path):
-                if not has_magic(file.file) and (message := missing(file, self.context)):
+                if not has_magic(file.file) and (message := absent_file(file, self.context)):
                     self.problem(message, ("evalsets", name))
-                yield self.document.problem(f"{file.file} {NOT_RUN}", ("evalsets", name))
+                yield self.document.problem(not_run(file), ("evalsets", name))
 
     def _criteria(
         self, raw: dict[str, Any], dialect: Dialect | None, agents: Mapping[str, Agent]

@@ -30,12 +30,6 @@ from ci_eval.runtime.workers.worker_pool import Adapter
 from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text.redact import print_none_of
 
-NOT_RUN = (
-    "is Python, which this command does not run; use `ci-eval run`, or `ci-eval validate` or "
-    "`ci-eval plan` with `--run-python`"
-)
-"""The end of a message about such a file, in commands that do not run it."""
-
 _WRITTEN = re.compile(r"(?P<file>.+\.py)(:(?P<name>[^\W\d]\w*(\.[^\W\d]\w*)*))?")
 Kind = Literal["EvalConfig", "EvalSet"]
 
@@ -70,7 +64,15 @@ def host_of(agents: Mapping[str, Agent]) -> UnderPython:
     return next(each for each in candidates if isinstance(each, UnderPython))
 
 
-def missing(file: PythonFile, context: RunContext) -> str:
+def not_run(file: PythonFile) -> str:
+    """Return what commands say that do not run such a file."""
+    return (
+        f"{file.file} is Python, which this command does not run; use `ci-eval run`, or `ci-eval "
+        "validate` or `ci-eval plan` with `--run-python`"
+    )
+
+
+def absent_file(file: PythonFile, context: RunContext) -> str:
     """Return why the file cannot be run; empty if it exists."""
     try:
         if contained(context.root, file.file).is_file():
@@ -88,7 +90,7 @@ def as_json(file: PythonFile, kind: Kind, host: UnderPython, context: RunContext
         TrialError: the file cannot be run, or does not build it.
 
     """
-    if message := missing(file, context):
+    if message := absent_file(file, context):
         raise TrialError("start", message)
     # The configuration is not yet loaded, which would register the secrets that agents get.
     secrets = context.secrets.with_more(handed(host, context))
