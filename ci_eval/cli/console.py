@@ -48,6 +48,10 @@ MAX_BROKEN = 5
 """Maximum number of broken or suspected cases printed; the rest are counted."""
 
 
+MAX_TRACE = 12
+"""Maximum number of lines below a problem, such as those of a traceback."""
+
+
 def say(line: str = "") -> None:
     """Print one line on stderr, without terminal control sequences."""
     sys.stderr.write(terminal(line) + "\n")
@@ -129,7 +133,10 @@ def say_problems(problems: Iterable[Problem], hint: str = "") -> None:
     """Print at most `MAX_PROBLEMS` problems, errors first, then the hint and the codes."""
     listed = sorted(problems, key=lambda problem: problem.severity)
     for problem in listed[:MAX_PROBLEMS]:
-        say(f"{problem.severity}: {problem}" if problem.severity == "warning" else str(problem))
+        first, *others = str(problem).split("\n")
+        say(f"{problem.severity}: {first}" if problem.severity == "warning" else first)
+        for line in filter(str.strip, others[:MAX_TRACE]):
+            sys.stderr.write(f"  {terminal(line)}\n")
     if len(listed) > MAX_PROBLEMS:
         say(f"… and {len(listed) - MAX_PROBLEMS} more")
     if hint:

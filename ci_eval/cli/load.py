@@ -41,11 +41,14 @@ def context_of(config: Path) -> RunContext:
     )
 
 
-def load(config: str) -> tuple[Config, RunContext]:
-    """Return the configuration at `config` and its run context."""
+def load(config: str, *, runs_python: bool = False) -> tuple[Config, RunContext]:
+    """Return the configuration at `config` and its run context.
+
+    With `runs_python`, Python files that build criteria or evalsets are run.
+    """
     path = Path(config)
     require_config(path, config)
-    context = context_of(path)
+    context = replace(context_of(path), runs_python=runs_python)
     loaded = configuration.load(path, shown=config, context=context)
     return loaded, with_secrets(context, loaded)
 
@@ -66,18 +69,19 @@ def require_config(path: Path, shown: str) -> None:
 
 
 def planned(
-    config: str, options: Mapping[str, Any], *, again: Path | None = None
+    config: str, options: Mapping[str, Any], *, runs_python: bool, again: Path | None = None
 ) -> tuple[Plan, RunContext]:
     """Return the trials that the options of `run` and `plan` select.
 
     `again` is the folder of an earlier run; only cases that did not pass in it are selected.
 
     Raises:
-        ConfigError: a Python module or name of an agent or criterion does not exist.
+        ConfigError: a Python module or name of an agent or criterion does not exist, or a Python
+            file was not run.
         NothingSelectedError: all cases passed in that run.
 
     """
-    loaded, context = load(config)
+    loaded, context = load(config, runs_python=runs_python)
     context = replace(context, job=job_name(context.env, options.get("section", "")))
     if options.get("judge_mode"):
         loaded = replace(loaded, judging=loaded.judging.in_mode(options["judge_mode"]))

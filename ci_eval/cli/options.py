@@ -51,6 +51,11 @@ record_option = click.option(
 repeats_option = click.option(
     "--repeats", type=click.IntRange(1, 1000), help="Number of times to run each case."
 )
+run_python_option = click.option(
+    "--run-python",
+    is_flag=True,
+    help="Run Python files that build criteria or evalsets, as `run` does.",
+)
 show_option = click.option(
     "--show",
     type=click.IntRange(min=0),

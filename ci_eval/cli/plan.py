@@ -6,7 +6,13 @@ import click
 
 from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.options import config_option, json_option, repeats_option, selection_options
+from ci_eval.cli.options import (
+    config_option,
+    json_option,
+    repeats_option,
+    run_python_option,
+    selection_options,
+)
 from ci_eval.records.errors import ExitCode
 from ci_eval.run.cost_estimate import estimate
 from ci_eval.text.templates import counted, terminal
@@ -19,10 +25,11 @@ _MAX_LINE = 5_000
 @config_option
 @selection_options
 @repeats_option
+@run_python_option
 @json_option
-def plan(config: str, *, as_json: bool, **options: Any) -> int:
+def plan(config: str, *, run_python: bool, as_json: bool, **options: Any) -> int:
     """Show what `run` would execute, without executing it."""
-    planned, _ = load.planned(config, options)
+    planned, _ = load.planned(config, options, runs_python=run_python)
     console.say_problems(planned.warnings)
     asked = estimate(planned)
     if as_json:

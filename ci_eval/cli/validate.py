@@ -1,7 +1,7 @@
 """Validation of files: detects the kind of a file and reports all its problems."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ import click
 from ci_eval.cli import console
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.load import context_of, require_config
-from ci_eval.cli.options import json_option
+from ci_eval.cli.options import json_option, run_python_option
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.load import gcs_options, load
 from ci_eval.config.open_evalset import open_evalset, open_stored, reader_of
@@ -36,10 +36,15 @@ _EVAL_CONFIG = {"criteria", "custom_metrics", "customMetrics"}
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path())
+@run_python_option
 @json_option
-def validate(files: tuple[str, ...], *, as_json: bool) -> int:
+def validate(files: tuple[str, ...], *, run_python: bool, as_json: bool) -> int:
     """Check configurations, evalsets and ADK eval configs; errors name file and line."""
-    found = [check(name, context_of) for name in files or (CONFIG_FILE,)]
+
+    def context_for(path: Path) -> RunContext:
+        return replace(context_of(path), runs_python=run_python)
+
+    found = [check(name, context_for) for name in files or (CONFIG_FILE,)]
     if as_json:
         print_json([each.as_json() for each in found])
     else:
@@ -155,6 +160,9 @@ def _looks_like_config(head: dict[str, Any]) -> bool:
 
 def _config(path: Path, name: str, context: RunContext) -> Checked:
     loaded = load(path, shown=name, context=context)
+    if loaded.not_run:
+        unchecked = (replace(each, severity="warning") for each in loaded.not_run)
+        return Checked(name, "config", None, (*loaded.warnings, *unchecked))
     try:
         planned = plan(loaded, context)
     except NothingSelectedError as exc:

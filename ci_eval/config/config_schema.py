@@ -216,7 +216,8 @@ class EvalSetSpec(Record):
 
     path: str = Field(min_length=1)
     """A file or a glob, relative to the directory of the configuration; also
-    `file.json:case1,case2`."""
+    `file.json:case1,case2`, and `file.py` or `file.py:name` for an EvalSet of AgentFlow that Python
+    code builds, which only `run` runs, under the interpreter of an agent."""
     cases: tuple[str, ...] = ()
     """Use only these cases. Default: all."""
     tags: tuple[str, ...] = ()
@@ -261,7 +262,7 @@ class ConfigFile(Record):
     """The evalsets to use, by name: a path, or `{path, cases, tags, tool_mocks}`."""
     criteria: dict[str, Any] = Field(default_factory=dict)
     """The criteria to score by: a threshold, or options; `from` reads an eval config of ADK or
-    AgentFlow."""
+    AgentFlow, or takes the EvalConfig of AgentFlow that `file.py` or `file.py:name` builds."""
     preset: Any = None
     """Predefined sets of criteria, by name: one, a list, or `{name: options}`."""
     judge: dict[str, Any] | None = None

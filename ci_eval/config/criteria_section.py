@@ -1,7 +1,8 @@
 """Reader of `criteria:` and `preset:` in a configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,10 +11,12 @@ from ci_eval.config import presets
 from ci_eval.config.config_document import DocumentReader
 from ci_eval.config.criterion_names import Dialect, resolve
 from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
+from ci_eval.config.python_files import PythonFile, absent_file, as_json, not_run, python_file
 from ci_eval.plugins.criterion import AnyCriterion
-from ci_eval.records.errors import Problem, UnknownPluginError, UsageError
+from ci_eval.records.errors import Problem, TrialError, UnknownPluginError, UsageError
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
+from ci_eval.runtime.workers.user_function import UnderPython
 from ci_eval.text.suggest import as_number
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Document, Loc
@@ -27,6 +30,8 @@ class Criteria:
     problems: list[Problem] = field(default_factory=list)
     file: EvalConfigFile | None = None
     """The eval config that `from` names."""
+    not_run: tuple[Problem, ...] = ()
+    """The Python file that `from` names, if it was not run."""
 
     @property
     def of_file(self) -> list[AnyCriterion]:
@@ -40,14 +45,17 @@ def read_criteria(
     dialect: Dialect | None,
     context: RunContext,
     interpreter: str | None = None,
+    python: UnderPython | EvalConfigFile | None = None,
 ) -> Criteria:
     """Return the criteria in `document`, with their problems.
 
     They come from `preset`, then from the file that `from` names, then from `criteria` itself;
     later ones replace earlier ones of the same name, and a listed criterion also replaces the same
     measure in a preset.  `interpreter` is the Python that runs the custom metrics of that file.
+    `python` is the agent that a Python file runs as, or what such a file has built; without it, the
+    file is not run.
     """
-    reader = _Reader(document, context)
+    reader = _Reader(document, context, python)
     entries = document.value.get("criteria")
     if isinstance(entries, dict):
         for name, spec in entries.items():
@@ -58,14 +66,24 @@ def read_criteria(
     if document.value.get("preset") is not None:
         reader.read_presets(document.value["preset"])
     return Criteria(
-        {**reader.of_presets, **reader.of_file, **reader.written}, reader.problems, reader.file
+        {**reader.of_presets, **reader.of_file, **reader.written},
+        reader.problems,
+        reader.file,
+        reader.not_run,
     )
 
 
 class _Reader(DocumentReader):
-    def __init__(self, document: Document, context: RunContext) -> None:
+    def __init__(
+        self,
+        document: Document,
+        context: RunContext,
+        python: UnderPython | EvalConfigFile | None,
+    ) -> None:
         super().__init__(document, context)
+        self._python = python
         self.file: EvalConfigFile | None = None
+        self.not_run: tuple[Problem, ...] = ()
         self.of_presets: dict[str, AnyCriterion] = {}
         self.of_file: dict[str, AnyCriterion] = {}
         self.written: dict[str, AnyCriterion] = {}
@@ -100,22 +118,43 @@ class _Reader(DocumentReader):
         if not isinstance(spec, str):
             self.problem(f"expected a path, found {describe(spec)}", loc)
             return
+        judge = self.document.value.get("judge")
+        read = partial(
+            read_eval_config,
+            dialect=dialect,
+            interpreter=interpreter,
+            judge=judge if isinstance(judge, dict) else {},
+        )
         try:
-            path, shown = contained(self.context.root, spec), self.context.shown(spec)
-            judge = self.document.value.get("judge")
-            self.file = read_eval_config(
-                path,
-                shown=shown,
-                dialect=dialect,
-                interpreter=interpreter,
-                judge=judge if isinstance(judge, dict) else {},
-            )
+            if python := python_file(spec):
+                self.file = self._built(python, read, loc)
+            else:
+                path = contained(self.context.root, spec)
+                self.file = read(path, shown=self.context.shown(spec))
         except UsageError as exc:
             self.problem(f"{spec} cannot be read", loc)
             self.problems += exc.problems
             return
-        self.problems += self.file.problems
-        self.of_file = self.file.criteria
+        except TrialError as exc:
+            self.problem(str(exc), loc)
+            return
+        if self.file:
+            self.problems += self.file.problems
+            self.of_file = self.file.criteria
+
+    def _built(
+        self, file: PythonFile, read: Callable[..., EvalConfigFile], loc: Loc
+    ) -> EvalConfigFile | None:
+        """Return the eval config that a Python file builds; `None` if the file is not run."""
+        if isinstance(self._python, EvalConfigFile):
+            return self._python
+        if self._python is None:
+            if message := absent_file(file, self.context):
+                self.problem(message, loc)
+            self.not_run = (self.document.problem(not_run(file), loc),)
+            return None
+        with as_json(file, "EvalConfig", self._python, self.context) as path:
+            return read(path, shown=self.context.shown(file.file), dialect="agentflow")
 
     def read_presets(self, spec: Any) -> None:
         """Read the presets that `preset` names."""

@@ -13,6 +13,7 @@ from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import UsageError
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import agent_environment
+from ci_eval.runtime.workers.user_function import UnderPython
 from ci_eval.text.redact import Secrets, logins, passed_on, print_none_of
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -26,22 +27,22 @@ def with_secrets(context: RunContext, config: Config) -> RunContext:
     These are the variables in an agent's `env:`, URL and headers, the content of a key file, and
     the logins in git's settings.
     """
-    handed = [each for agent in config.agents.values() for each in _handed(agent, context)]
+    found = [each for agent in config.agents.values() for each in handed(agent, context)]
     of_file = Secrets({})
     with suppress(UsageError):  # it is raised where the keys are needed
         of_file = Secrets(environment(config.judging, context))
-    found = context.secrets.with_more([*of_file.given, *handed, *_of_git(context)])
-    print_none_of(found)
-    return replace(context, secrets=found)
+    secrets = context.secrets.with_more([*of_file.given, *found, *_of_git(context)])
+    print_none_of(secrets)
+    return replace(context, secrets=secrets)
 
 
-def _handed(agent: Agent, context: RunContext) -> Iterator[tuple[str, str]]:
+def handed(agent: Agent | UnderPython, context: RunContext) -> Iterator[tuple[str, str]]:
     """Yield the names and values of variables that `agent` gets beyond the usual ones."""
     named = _VARIABLE.findall(json.dumps(agent.model_dump(mode="json")))
     yield from passed_on(context.env, sorted({*_declared(agent, context), *named}))
 
 
-def _declared(agent: Agent, context: RunContext) -> set[str]:
+def _declared(agent: Agent | UnderPython, context: RunContext) -> set[str]:
     """Return the names of our variables that the `env:` of `agent` passes on."""
     declared = getattr(agent, "env", {})
     taken = {name: value for name, value in declared.items() if value is None}

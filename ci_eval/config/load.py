@@ -1,6 +1,7 @@
 """Loading `ci-eval.yaml` into a `Config`; reports all errors of the file at once, with lines."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
 from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge_section import read_judging, read_simulation
+from ci_eval.config.python_files import absent_file, host_of, not_run, python_file
 from ci_eval.config.validated_config import Config
 from ci_eval.formats import known_formats
 from ci_eval.llm.judge_settings import Judging, Simulation
@@ -98,7 +100,8 @@ class _Reader(DocumentReader):
         baseline = self._baseline(raw.get("baseline"))
         reports = self._reports(_list(raw.get("reports", [*REPORTS])))
         self._check_names(raw)
-        self._check_references(raw, read.found)
+        self._check_references(raw, read)
+        missing = (*read.not_run, *self._not_run(evalsets))
         self.problems.sort(key=self._place)
         if file is None or any(problem.severity == "error" for problem in self.problems):
             raise ConfigError(problems=self.problems)
@@ -121,6 +124,8 @@ class _Reader(DocumentReader):
             disabled=tuple(name for name in read.found if name not in criteria),
             mock=bool(read.file and read.file.mock),
             simulation=simulation if any(each.converses for each in agents.values()) else None,
+            eval_config=read.file,
+            not_run=missing,
             document=self.document,
             warnings=tuple(self.problems),
         )
@@ -156,6 +161,14 @@ class _Reader(DocumentReader):
             return None
         return self.validated(EvalSetSpec, given, loc)
 
+    def _not_run(self, evalsets: Mapping[str, EvalSetSpec]) -> Iterator[Problem]:
+        """Yield the evalsets that are missing because they are built in Python."""
+        for name, spec in evalsets.items() if not self.context.runs_python else ():
+            if file := python_file(spec.path):
+                if not has_magic(file.file) and (message := absent_file(file, self.context)):
+                    self.problem(message, ("evalsets", name))
+                yield self.document.problem(not_run(file), ("evalsets", name))
+
     def _criteria(
         self, raw: dict[str, Any], dialect: Dialect | None, agents: Mapping[str, Agent]
     ) -> Criteria:
@@ -165,11 +178,15 @@ class _Reader(DocumentReader):
         named = {getattr(each, "interpreter", None) for each in agents.values()} - {None}
         interpreter = named.pop() if len(named) == 1 else None
         read = read_criteria(
-            self.document, dialect=dialect, context=self.context, interpreter=interpreter
+            self.document,
+            dialect=dialect,
+            context=self.context,
+            interpreter=interpreter,
+            python=host_of(agents) if self.context.runs_python else None,
         )
         self.problems += read.problems
         used = [each for each in read.found.values() if each.enabled]
-        if any(problem.severity == "error" for problem in read.problems):
+        if read.not_run or any(problem.severity == "error" for problem in read.problems):
             return read
         if not used and isinstance(raw.get("criteria", {}), dict):
             if "criteria" in raw:
@@ -253,10 +270,12 @@ class _Reader(DocumentReader):
                 if not NAME.fullmatch(plain):
                     self.problem(NO_NAME, (kind, name))
 
-    def _check_references(self, raw: dict[str, Any], criteria: Mapping[str, AnyCriterion]) -> None:
+    def _check_references(self, raw: dict[str, Any], read: Criteria) -> None:
         """Check every name that refers to another part of the file."""
-        known = {kind: list(_dict(raw.get(kind))) for kind in _KINDS}
-        known["criteria"] = sorted({*known["criteria"], *criteria} - {"from"})
+        criteria = read.found
+        known: dict[str, list[str] | None] = {kind: [*_dict(raw.get(kind))] for kind in _KINDS}
+        measured = {*_dict(raw.get("criteria")), *criteria} - {"from"}
+        known["criteria"] = None if read.not_run else sorted(measured)
         for index, row in enumerate(_list(raw.get("matrix"))):
             for kind, names in known.items():
                 for place, name in enumerate(_list(_dict(row).get(kind))):
@@ -273,7 +292,9 @@ class _Reader(DocumentReader):
                 if not criteria[name].enabled:
                     self.problem("is disabled, so it has no mean", loc)
 
-    def _check_known(self, name: Any, known: Iterable[str], loc: Loc) -> None:
+    def _check_known(self, name: Any, known: Iterable[str] | None, loc: Loc) -> None:
+        if known is None:
+            return
         names = list(known)
         if isinstance(name, str) and name not in names:
             self.problem(f"unknown name {name!r}{did_you_mean(name, names)}", loc)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ci_eval.config.config_schema import EvalSetSpec, GateOptions, MatrixRow, RunOptions
 from ci_eval.config.criterion_names import Dialect
+from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.llm.judge_settings import Judging, Simulation
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.criterion import AnyCriterion
@@ -41,6 +42,10 @@ class Config:
     """Whether nothing is to be executed, as with AgentFlow's `mock_mode`."""
     simulation: Simulation | None = None
     """The simulated user for scenarios; `None` if no agent needs one."""
+    eval_config: EvalConfigFile | None = None
+    """The eval config that `criteria.from` names, if it was read."""
+    not_run: tuple[Problem, ...] = ()
+    """The Python files that were not run, so that criteria or evalsets are missing."""
     warnings: tuple[Problem, ...] = ()
 
     @property

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ci_eval.config.python_files import python_file
 from ci_eval.config.validated_config import Config
 from ci_eval.gate.earlier_config import EarlierConfig, section
 from ci_eval.plugins import points
@@ -16,7 +17,7 @@ from ci_eval.runtime.workers.imported_modules import sources
 _SOURCES = "src"
 """Folder of the repository that also has modules, beside those of the configuration and the top."""
 _MAX_SHOWN = 3
-"""The most files of one criterion that are named."""
+"""The most files of code that are named."""
 
 
 def changed_files(
@@ -34,12 +35,26 @@ def changed_files(
     if before.asks:
         yield from _of_judges(config, start, context)
     for name, criterion in config.criteria.items():
-        if isinstance(criterion, WorkerCriterion) and name in before.criteria:
-            files = _changed_sources(criterion.module, start, context)
-            more = f" and {len(files) - _MAX_SHOWN} more" if len(files) > _MAX_SHOWN else ""
-            if files:
-                shown = ", ".join(files[:_MAX_SHOWN])
-                yield f"criterion {name}: its code {shown}{more} is part of this change"
+        if not (isinstance(criterion, WorkerCriterion) and name in before.criteria):
+            continue
+        if shown := _changed_sources(criterion.module, start, context):
+            yield f"criterion {name}: its code {shown} is part of this change"
+
+
+def changed_python(
+    config: Config, before: EarlierConfig, start: str, context: RunContext
+) -> Iterator[str]:
+    """Yield, in words, the Python files that build criteria or evalsets and changed since `start`.
+
+    A stored run has what they built; only other runs need this.
+    """
+    criteria = python_file(section(before.value, "criteria").get("from"))
+    if criteria and (shown := _changed_sources(criteria.module, start, context)):
+        yield f"criteria: their code {shown} is part of this change"
+    for name, spec in config.evalsets.items():
+        file = python_file(spec.path) if name in before.section("evalsets") else None
+        if file and (shown := _changed_sources(file.module, start, context)):
+            yield f"evalset {name}: its code {shown} is part of this change"
 
 
 def recording_of(spec: Any) -> str:
@@ -70,15 +85,17 @@ def _of_judges(config: Config, start: str, context: RunContext) -> Iterator[str]
         yield f"judge: its {context.shown(options.env_file)} is part of this change"
 
 
-def _changed_sources(module: str, start: str, context: RunContext) -> list[str]:
-    """Return the changed files of a module and of what it imports from the repository."""
+def _changed_sources(module: str, start: str, context: RunContext) -> str:
+    """Return the changed files of a module and of what it imports from the repository, as text."""
     clone = context.clone
     if clone.top is None:
-        return []
+        return ""
     folders = dict.fromkeys(
         folder for at in (clone.folder, clone.top) for folder in (at, at / _SOURCES)
     )
-    return _changed(clone, start, sources(module, [*folders]))
+    files = _changed(clone, start, sources(module, [*folders]))
+    more = f" and {len(files) - _MAX_SHOWN} more" if len(files) > _MAX_SHOWN else ""
+    return ", ".join(files[:_MAX_SHOWN]) + more
 
 
 def _changed(clone: Clone, start: str, paths: Sequence[Path]) -> list[str]:

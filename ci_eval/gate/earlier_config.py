@@ -17,6 +17,7 @@ from ci_eval.config.config_schema import GateOptions, MatrixRow, RunOptions
 from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_facts import facts_of
 from ci_eval.config.criterion_names import DIALECTS
+from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge_section import read_judging, read_simulation
 from ci_eval.llm.judge_settings import Judging, Simulation
 from ci_eval.plugins import points
@@ -80,11 +81,16 @@ def document_at(clone: Clone, commit: str, path: str) -> Document | None:
 
 
 def read_earlier(
-    document: Document, commit: str, path: str, context: RunContext
+    document: Document,
+    commit: str,
+    path: str,
+    context: RunContext,
+    built: EvalConfigFile | None = None,
 ) -> EarlierConfig | None:
     """Return the configuration in `document`, at `path` of `commit`.
 
-    `None` if its `gate`, `run` or `matrix` is invalid: then it gave no verdict.
+    `None` if its `gate`, `run` or `matrix` is invalid: then it gave no verdict.  `built` is the
+    eval config that its Python file builds now, because that file is not run here.
     """
     value = document.value
     with TemporaryDirectory(prefix="ci-eval-") as folder:
@@ -95,11 +101,11 @@ def read_earlier(
             with suppress(GitError, OSError, UsageError):
                 _extract(context.clone, commit, path, named, top)
         then = replace(context, root=root)
-        criteria = _criteria(document, then)
+        criteria = _criteria(document, then, built)
         judging, _ = read_judging(document, value.get("judge"), then)
         simulation = _simulation(document, criteria, then)
         found = {name: each for name, each in criteria.found.items() if each.enabled}
-        # The code of criteria is compared as files: here it is the present code.
+        # The code of criteria, and Python files, are compared as files: here it is present code.
         facts = dict(_facts(found, judging, context))
         played = playing(judging, simulation)
     given = section(value, "criteria").get("from")
@@ -154,7 +160,7 @@ def _blob(clone: Clone, name: str) -> bytes:
     return clone.view.run("cat-file", "blob", name)
 
 
-def _criteria(document: Document, context: RunContext) -> Criteria:
+def _criteria(document: Document, context: RunContext, built: EvalConfigFile | None) -> Criteria:
     dialect = document.value.get("dialect")
     agents = section(document.value, "agents").values()
     given = [each.get("interpreter") for each in agents if isinstance(each, Mapping)]
@@ -164,6 +170,7 @@ def _criteria(document: Document, context: RunContext) -> Criteria:
         dialect=dialect if dialect in DIALECTS else None,
         context=context,
         interpreter=named.pop() if len(named) == 1 else None,
+        python=built,
     )
 
 

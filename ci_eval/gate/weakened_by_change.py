@@ -12,8 +12,8 @@ from typing import Any
 from ci_eval.config.validated_config import Config
 from ci_eval.forge.lineage import began, current_branch
 from ci_eval.gate.changed_cases import changed_cases
-from ci_eval.gate.changed_files import changed_files, differs
-from ci_eval.gate.earlier_config import EarlierConfig, document_at, read_earlier
+from ci_eval.gate.changed_files import changed_files, changed_python, differs
+from ci_eval.gate.earlier_config import EarlierConfig, document_at, read_earlier, section
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.gate.weakened_settings import unstored, weaker_suite
 from ci_eval.records.results import RunMeta
@@ -52,12 +52,18 @@ def rewritten(
                 yield f"configuration: moved from {old} to {place}, which has its own baseline runs"
             document, found = moved, old
             break
-    before = read_earlier(document, start, found, context) if document else None
+    before = None
+    if document:
+        given = section(config.document.value, "criteria").get("from")
+        is_same = given == section(document.value, "criteria").get("from")
+        built = config.eval_config if is_same else None
+        before = read_earlier(document, start, found, context, built)
     if document is None or before is None:
         return
     yield from weaker(config, before, meta, compared=compared)
     yield from changed_files(config, before, start, context)
     if not compared:
+        yield from changed_python(config, before, start, context)
         yield from changed_cases(meta, start, clone)
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ci_eval.config.config_schema import EvalSetSpec
 from ci_eval.config.open_evalset import open_evalset, open_stored
+from ci_eval.config.python_files import host_of, open_built, python_file
 from ci_eval.config.selection import Meant, PlannedEvalSet, Selection, fits
 from ci_eval.config.validated_config import Config
 from ci_eval.gate.exemptions import covering_nothing
@@ -17,7 +18,13 @@ from ci_eval.llm.judge_settings import Simulation
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import JudgedCriterion
 from ci_eval.records.cases import EvalCase, Json, ToolMocks
-from ci_eval.records.errors import NothingSelectedError, Problem, UsageError
+from ci_eval.records.errors import (
+    ConfigError,
+    NothingSelectedError,
+    Problem,
+    TrialError,
+    UsageError,
+)
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run import requirements
@@ -134,10 +141,13 @@ def plan(
     With `as_adk`, cases that nothing can judge are tried all the same, with a warning.
 
     Raises:
+        ConfigError: a Python file was not run, so criteria or evalsets are missing.
         UsageError: with every problem of all evalsets.
         NothingSelectedError: no trial is left.
 
     """
+    if config.not_run:
+        raise ConfigError(problems=config.not_run)
     planner = _Planner(config, context, selection or Selection(), as_adk=as_adk)
     return planner.plan(repeats or config.run.repeats)
 
@@ -296,14 +306,21 @@ class _Planner:
                 opened = open_stored(spec.path, self._storage)
                 self.problems += opened.warnings
                 return opened
-            path = contained(self.context.root, spec.path)
+            file = python_file(spec.path)
+            path = contained(self.context.root, file.file if file else spec.path)
             if not path.exists():
                 similar = similar_path(self.context.root, spec.path)
                 self._problem(f"there is no file {spec.path!r}{similar}", ("evalsets", entry))
                 return None
-            opened = open_evalset(path, shown=self.context.shown(spec.path))
+            if file:
+                opened = open_built(file, host_of(self.config.agents), self.context)
+            else:
+                opened = open_evalset(path, shown=self.context.shown(spec.path))
         except UsageError as exc:
             self.problems += exc.problems
+            return None
+        except TrialError as exc:
+            self._problem(str(exc), ("evalsets", entry))
             return None
         self.problems += opened.warnings
         repository = top_of(self.context.root)

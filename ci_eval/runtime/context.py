@@ -39,6 +39,9 @@ class RunContext:
     """The values that no output may hold; by default those in `env`."""
     change: "RunContext | None" = None
     """In the base arm, the context of the change; else `None`."""
+    runs_python: bool = False
+    """Whether the command runs code of the repository, such as agents and Python files that build
+    evalsets."""
 
     def __post_init__(self) -> None:
         """Fill in what follows from the other fields."""

@@ -27,8 +27,12 @@ MAX_FILE = 1024 * 1024
 
 
 @contextmanager
-def agent_workspace(context: RunContext, files: Mapping[str, Path]) -> Iterator[RunContext]:
+def agent_workspace(
+    context: RunContext, files: Mapping[str, Path], *, writable: bool = True
+) -> Iterator[RunContext]:
     """Let agents create files in the folder of the configuration, but find no secrets around it.
+
+    If it is not `writable`, they cannot create any.
 
     `files` maps variables that agents get to the files that they name.  If agents could not read
     a file, the variable of the returned `RunContext` names a temporary copy.  Agents cannot change
@@ -55,7 +59,8 @@ def agent_workspace(context: RunContext, files: Mapping[str, Path]) -> Iterator[
         with as_root():
             for path in _private(context):
                 _set_mode(path, remove=stat.S_IRWXO, stack=stack)
-            _set_mode(context.root, add=stat.S_IRWXO | stat.S_ISVTX, stack=stack)
+            if writable:
+                _set_mode(context.root, add=stat.S_IRWXO | stat.S_ISVTX, stack=stack)
             copies = {
                 name: _copied(files[name].name, content, agent, context.root, stack)
                 for name, content in contents.items()

@@ -66,7 +66,7 @@ def check(labels: str, config: str, run_file: str | None, *, as_json: bool, **op
 
 def _asked(path: Path, shown: str, config: str, wanted: str | None) -> Calibration:
     """Ask the judge about the responses in the file."""
-    loaded, context = load.load(config)
+    loaded, context = load.load(config, runs_python=True)
     chosen, criterion = choose(loaded, wanted)
     labels = read_labels(path, responses(criterion), chosen, shown=shown)
     console.say_problems(labels.warnings)

@@ -104,7 +104,8 @@ def _why(error: CiEvalError) -> str:
 def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> Report | None:
     refuse_links_out(str(folder), options["record"], options["adk_results"])
     refuse_file(str(folder))
-    plan, context = load.planned(config, options, again=folder if options["failed"] else None)
+    again = folder if options["failed"] else None
+    plan, context = load.planned(config, options, runs_python=True, again=again)
     configured = plan.config
     if options["baseline_save"] == "always":
         load.require_baseline(configured)

@@ -380,3 +380,26 @@ def test_a_new_evalset_weakens_nothing_and_an_unreadable_earlier_one_is_told(rep
     repo.commit(**{"e.yaml": "nonsense"})
     repo.on("more").commit(**{"e.yaml": CASES})
     assert said(repo) == ["evalset e: the earlier e.yaml cannot be read"]
+
+
+BUILT = CONFIG.replace("e.json", "evals/conf.py:E")
+
+
+def test_code_that_builds_an_evalset_is_told_with_what_it_imports(repo):
+    code = {"evals/conf.py": "import evals.words\n", "evals/words.py": "", "evals/new.py": ""}
+    repo.commit(**{"ci-eval.yaml": BUILT, **code})
+    more = BUILT.replace("{e:", "{new: evals/new.py, e:")
+    change = {"evals/words.py": "1\n", "evals/new.py": "1\n", "ci-eval.yaml": more}
+    repo.on("work").commit(**change)
+
+    assert said(repo) == ["evalset e: its code evals/words.py is part of this change"]
+    assert said(repo, compared=True) == []  # the stored run has the cases
+
+
+def test_an_earlier_eval_config_in_another_python_file_is_not_compared(repo):
+    before = CONFIG.replace("{response_match_score: 0.5}", "{from: conf.py}")
+    repo.commit(**{"ci-eval.yaml": before, "conf.py": "raise SystemExit"})
+    repo.on("work").commit(**{"ci-eval.yaml": CONFIG})
+
+    expected = "criteria: the earlier conf.py cannot be read and is not compared"
+    assert said(repo) == [expected]

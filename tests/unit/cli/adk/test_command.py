@@ -121,7 +121,7 @@ def test_two_evalsets_of_one_id_are_refused(shop):
         (["agents/shop", "smoke", "--config_file_path", "x.json"], "x.json cannot be read"),
         (
             ["agents/shop", "agents/shop/agent.py"],
-            "agent.py:1: is not a known evalset format",
+            "agent.py is Python, which this command does not run",
         ),
     ],
 )
