@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 _MAX_CHARS = 100
 
@@ -33,6 +35,18 @@ def run_link(env: Mapping[str, str]) -> str:
     if server and run:
         return f"{server}/{repository}/actions/runs/{run}"
     return env.get("CI_PIPELINE_URL", "")
+
+
+def artifact_link(env: Mapping[str, str], path: Path) -> str:
+    """Return the address that a file of the job will have as its artifact; empty if unknown.
+
+    Only GitLab's is known before the upload:
+    https://docs.gitlab.com/ci/jobs/job_artifacts/#link-to-job-artifacts-in-the-merge-request-ui
+    """
+    job, project = env.get("CI_JOB_URL", ""), env.get("CI_PROJECT_DIR", "")
+    if not job or not project or not path.absolute().is_relative_to(project):
+        return ""
+    return f"{job}/artifacts/file/{quote(path.absolute().relative_to(project).as_posix())}"
 
 
 def _values(found: Any) -> Iterator[str]:

@@ -70,14 +70,18 @@ def post(
 
 
 def _without_foreign_link(report: Report, env: Mapping[str, str]) -> Report:
-    """Return the report without its link if that leads to another server than the job's.
+    """Return the report without links that lead to another server than the job's.
 
     An agent without an account of its own can write to the report folder.
     """
     server = env.get("GITHUB_SERVER_URL") or env.get("CI_SERVER_URL") or ""
-    if server and report.meta.url.startswith(f"{server.rstrip('/')}/"):
-        return report
-    return report.model_copy(update={"meta": report.meta.model_copy(update={"url": ""})})
+    links = {"url": report.meta.url, "page_url": report.meta.page_url}
+    foreign = {
+        name: ""
+        for name, link in links.items()
+        if not server or not link.startswith(f"{server.rstrip('/')}/")
+    }
+    return report.model_copy(update={"meta": report.meta.model_copy(update=foreign)})
 
 
 def post_as(

@@ -172,6 +172,8 @@ class RunMeta(Stored):
     """The CI job's name; distinguishes jobs that run the same suite on the same commit."""
     url: str = ""
     """The page of the workflow run or pipeline; empty outside of CI."""
+    page_url: str = ""
+    """The address that `report.html` will have as an artifact; empty if unknown."""
     gate: Mapping[str, Json] = {}
     """The configuration of the gate."""
     store: Mapping[str, Json] = {}

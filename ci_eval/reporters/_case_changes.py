@@ -1,6 +1,7 @@
 """Cases of a report that got worse."""
 
 from typing import Literal, NamedTuple
+from urllib.parse import quote
 
 from ci_eval.records.findings import CaseChange, Delta, Report
 from ci_eval.records.results import RunMeta, Tier
@@ -35,6 +36,13 @@ class Place(NamedTuple):
             self.case,
         )
         return "/".join(part for part in parts if part)
+
+
+def page_of_case(meta: RunMeta, place: Place) -> str:
+    """Return the address of a case in `report.html`; empty if the page has no known one."""
+    # As its script writes them: encodeURIComponent for each name, then for the whole.
+    names = "/".join(quote(name, safe="!~*'()", errors="replace") for name in place)
+    return f"{meta.page_url}#case={quote(names, safe='')}" if meta.page_url else ""
 
 
 class Worsening(NamedTuple):

@@ -254,7 +254,6 @@ def _trial(result: TrialResult, trace: Trace | None) -> dict[str, Any]:
     """Return what a browser shows of a trial; what is empty is left out."""
     found: dict[str, Any] = {
         "status": _STATUSES[result.status],
-        "repeat": result.key.repeat + 1,
         "scores": [_score(each) for each in result.scores],
         "turns": list(_turns(trace)) if trace else [{"user": _cut(m)} for m in result.messages],
     }

@@ -9,7 +9,14 @@ from typing import Generic, Literal, Self, TypeVar
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta, Score, TrialResult
-from ci_eval.reporters._case_changes import KINDS, Kind, Place, Worsening, worsened
+from ci_eval.reporters._case_changes import (
+    KINDS,
+    Kind,
+    Place,
+    Worsening,
+    page_of_case,
+    worsened,
+)
 from ci_eval.reporters._criteria_rows import judged_by_threshold
 from ci_eval.reporters._evidence import Exhibit, different_calls, differing, exhibits_of
 from ci_eval.run_files import report_phrases
@@ -90,6 +97,8 @@ class Finding:
     """Why the gate ignores it: `accepted` or `quarantined`."""
     cut_off: str = ""
     """The number of incomplete responses, and the reasons."""
+    url: str = ""
+    """Its address in `report.html`, if known."""
     alike: tuple[str, ...] = ()
     """The other cases with the same cause, which are not shown by themselves."""
 
@@ -295,6 +304,7 @@ class Findings:
             source=_source(meta, place, result),
             excuse=excuse,
             cut_off=report_phrases.cut_off(result.cut_off) if result else "",
+            url=page_of_case(meta, place),
         )
 
     def troubles(self) -> Some[Trouble]:

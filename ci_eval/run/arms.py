@@ -184,7 +184,7 @@ class Arms:
         except NoBaseArmError as exc:
             self.unconfirmed = str(exc)
             return
-        meta = describe(found.plan, found.context)
+        meta = describe(found.plan, found.context, self.outputs.folder)
         self._meta = meta.model_copy(update={"commit": found.commit})
         outputs = replace(
             self.outputs,

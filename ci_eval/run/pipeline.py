@@ -45,7 +45,7 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
     clear_base(outputs.folder, resume=outputs.resume)
     baseline = load_baseline(plan.config, context)
     participants.check(plan, context)
-    meta = describe(plan, context)
+    meta = describe(plan, context, outputs.folder)
     if outputs.max_failures:
         meta = meta.model_copy(update={"filtered": True})
     _log_plan(plan, meta)

@@ -1,21 +1,23 @@
 """Metadata of a run: what holds for all its trials."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from secrets import token_hex
 
 from ci_eval import __version__
 from ci_eval.config.criterion_facts import facts_of
-from ci_eval.forge.ci_job import run_link
+from ci_eval.forge.ci_job import artifact_link, run_link
 from ci_eval.forge.lineage import current_branch, from_fork
 from ci_eval.plugins import points
 from ci_eval.records.cases import Json, Record
 from ci_eval.records.results import RunMeta
 from ci_eval.run.plan import Plan
+from ci_eval.run_files.file_names import PAGE_FILE
 from ci_eval.runtime.context import RunContext
 
 
-def describe(plan: Plan, context: RunContext) -> RunMeta:
-    """Return the metadata of a run of `plan` that begins now."""
+def describe(plan: Plan, context: RunContext, folder: Path) -> RunMeta:
+    """Return the metadata of a run of `plan` that begins now; its documents go to `folder`."""
     created = datetime.fromtimestamp(context.now(), UTC)
     config, store = plan.config, plan.config.baseline
     agents = tuple(dict.fromkeys(agent for agent, _ in plan.pairs))
@@ -29,6 +31,7 @@ def describe(plan: Plan, context: RunContext) -> RunMeta:
         branch=current_branch(context.clone),
         job=context.job,
         url=run_link(context.env),
+        page_url=artifact_link(context.env, folder / PAGE_FILE),
         agents=agents,
         evalsets={name: chosen.opened.header for name, chosen in plan.evalsets.items()},
         criteria={

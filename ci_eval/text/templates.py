@@ -45,7 +45,7 @@ _LINKED = re.compile(
     re.IGNORECASE,
 )
 """Starts of what GitHub or GitLab turn into a mention, an issue, an emoji or a link."""
-_ADDRESS = re.compile(r"https?://[\w.:-]+(/[\w.~/#%+-]*)?", re.ASCII)
+_ADDRESS = re.compile(r"https?://[\w.:-]+(/[\w.~/#%+=-]*)?", re.ASCII)
 _LINKED_IN_CODE = re.compile(r"@(?=\S)|:(?=//)|www(?=\.)", re.IGNORECASE)
 """Starts of links that are recognised even inside an HTML code element."""
 

@@ -21,7 +21,7 @@
  *   tool?: number, cost?: number,
  * }} Turn
  * @typedef {{
- *   status: Status, repeat: number, kind?: string, seconds?: number, attempts?: number,
+ *   status: Status, kind?: "confirming" | "rerun", seconds?: number, attempts?: number,
  *   error?: [string, string], output?: string[], cut?: string, scores?: Score[], turns?: Turn[],
  * }} Trial
  */
@@ -345,20 +345,36 @@ function changed(changes) {
   );
 }
 
-/** @param {(Trial | undefined)[]} trials @param {number} open */
+/** The trials of a case, those that are alike once; `open` is open. @param {(Trial | undefined)[]} trials @param {number} open */
 function drawn(trials, open) {
-  return trials.flatMap((each, number) => (each ? [drawTrial(each, number === open)] : []));
+  /** @type {Map<string, {first: Trial, names: string[], isOpen: boolean}>} */
+  const groups = new Map();
+  const counts = { confirming: 0, rerun: 0, "": 0 };
+  trials.forEach((each, number) => {
+    if (!each) return;
+    const kind = each.kind ?? "";
+    counts[kind] += 1;
+    const name = `${{ confirming: "confirming trial", rerun: "rerun", "": "repeat" }[kind]} ${counts[kind]}`;
+    const turns = each.turns?.map((turn) => [turn.user, turn.agent, turn.calls]);
+    const key = JSON.stringify([each.status, each.scores, turns, each.error, each.output]);
+    const group = groups.get(key) ?? { first: each, names: [], isOpen: false };
+    group.names.push(name);
+    group.isOpen ||= number === open;
+    groups.set(key, group);
+  });
+  return [...groups.values()].map((each) => drawTrial(each.first, each.names, each.isOpen));
 }
 
-/** @param {Trial} each @param {boolean} isOpen */
-function drawTrial(each, isOpen) {
-  const what = each.kind === "confirming" ? "confirming trial" : each.kind === "rerun" ? "rerun" : "repeat";
+/** @param {Trial} each @param {string[]} names @param {boolean} isOpen */
+function drawTrial(each, names, isOpen) {
+  const all = names.length > 3 ? `${names.length} trials` : names.join(", ");
+  const what = names.length > 1 ? `${all}, which are alike` : all;
   const more = each.attempts ? ` · ${each.attempts} attempts` : "";
   const time = each.seconds ? ` · ${lasting(each.seconds)}` : "";
   return make(
     "details",
     isOpen ? { open: "" } : {},
-    make("summary", {}, make("span", { class: `mark s-${each.status}` }, WORDS[each.status] ?? ""), ` · ${what} ${each.repeat}${time}${more}`),
+    make("summary", {}, make("span", { class: `mark s-${each.status}` }, WORDS[each.status] ?? ""), ` · ${what}${names.length > 1 ? "" : time}${more}`),
     ...(each.error ? [make("h4", {}, `Error: ${each.error[0]}`), block(each.error[1])] : []),
     ...(each.cut ? [make("p", {}, each.cut)] : []),
     ...drawTurns(each.turns ?? []),
@@ -417,7 +433,7 @@ function drawTurns(turns) {
         make("details", { class: "call" }, make("summary", {}, "calls ", make("code", {}, `${call.name} ${brief(call.args)}`)), block(call.args ? pretty(call.args) : "(arguments unknown)"), ...(call.result ? [block(`→ ${pretty(call.result)}`)] : [])),
       ),
       ...(turn.agent ? [bubble("agent", "Agent", turn.agent)] : []),
-      ...(turn.seconds ? [waterfall(turn, longest)] : []),
+      ...((turn.seconds ?? 0) >= 0.001 ? [waterfall(turn, longest)] : []),
     ),
   );
 }

@@ -14,6 +14,7 @@ from hostile.corpus import CORPUS
 from hostile.fields import FIELDS, a_report, in_some
 from support.report_language import EVIDENCE, make_report, make_results, streamed
 
+from ci_eval.reporters._case_changes import Place, page_of_case
 from ci_eval.reporters.html import Html
 
 CHROMIUM = os.environ.get("CI_EVAL_BROWSER", "")
@@ -107,6 +108,17 @@ def test_a_text_in_a_conversation_is_found_with_enter(chromium: Any, file: Path)
     page.tab.press("input[type=search]", "Enter")
     page.tab.wait_for_selector("#list tbody a")
     assert rows(page) == ["stuck"]
+
+
+def test_the_link_of_a_comment_opens_a_case(chromium: Any, tmp_path: Path) -> None:
+    name, path = "r/ü 1% 'x'", tmp_path / "report.html"
+    report, [result] = make_report("a pass 1.0"), make_results("a pass 1.0")
+    key = result.key.model_copy(update={"case": name})
+    named = result.model_copy(update={"key": key})
+    path.write_text("".join(Html().render(report, streamed([named]))), "utf-8")
+    meta = report.meta.model_copy(update={"page_url": path.as_uri()})
+    fragment = page_of_case(meta, Place.of(key)).partition(".html")[2]
+    assert Opened(chromium, path, fragment).tab.inner_text("#case h2") == name
 
 
 def test_a_link_opens_a_case(chromium: Any, file: Path) -> None:

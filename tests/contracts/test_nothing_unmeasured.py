@@ -202,7 +202,7 @@ def planned(suite: Suite, folder: Path) -> tuple[Plan, RunMeta]:
     context = RunContext(env={}, root=folder, now=lambda: 0.0)
     config = load(folder / "ci-eval.yaml", shown="ci-eval.yaml", context=context)
     found = plan(config, context)
-    return found, describe(found, context)
+    return found, describe(found, context, Path("out"))
 
 
 def trace_of(trial: Trial, does: str) -> Trace:

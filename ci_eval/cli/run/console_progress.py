@@ -65,6 +65,8 @@ class Progress(collect.Progress):
         self._grouped = grouped
         self._done = 0
         self._lines = 0
+        self._confirmed = 0
+        """Trials that were added."""
         self._ended = dict.fromkeys(Status, 0)
         self._causes: Counter[tuple[str, ...]] = Counter()
         """Number of trials by agent and cause of error."""
@@ -112,7 +114,7 @@ class Progress(collect.Progress):
     def _show(self) -> None:
         if self._bar:
             self._bar.advance(self._bar.task_ids[0])
-        elif self._count > STEPS and self._done * STEPS % self._count < STEPS:
+        elif self._count > 5 * STEPS and self._done * STEPS % self._count < STEPS:
             say(f"{self._done}/{self._count} trials: {self._so_far()}")
 
     def rerun(self, trials: int, base: int) -> None:
@@ -123,7 +125,10 @@ class Progress(collect.Progress):
         if self._bar:
             self._bar.update(self._bar.task_ids[0], total=self._count)
         beside = f", {base:,} of the merge base" if base else ""
-        self._print(f"to confirm: {counted(trials, 'more trial')}{beside}")
+        # One case after the other may need a few: the reports count them.
+        if trials + base > STEPS or not self._confirmed:
+            self._print(f"to confirm: {counted(trials, 'more trial')}{beside}")
+        self._confirmed += trials + base
 
     def reused(self, trials: int, invocations: int) -> None:
         """Print what was reused from the run that this one resumes."""

@@ -821,3 +821,13 @@ def hostile(texts: Sequence[str]) -> Report:
         worst=results,
     )
     return report.model_copy(update={"history": history})
+
+
+def test_a_case_is_linked_where_the_page_has_a_known_address() -> None:
+    report = make_report("re/funds fail 0.2 was 0.9")
+    assert "artifacts" not in comment(differing(report))
+    page = "https://gitlab.example/g/p/-/jobs/7/artifacts/file/ci-eval-report/report.html"
+    known = report.model_copy(update={"meta": report.meta.model_copy(update={"page_url": page})})
+    text = comment(differing(known))
+    assert f"[whole case]({page}#case=support%2Fsmoke%2Fre%252Ffunds)" in text
+    assert f"[Report]({page})" in text
