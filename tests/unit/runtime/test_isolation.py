@@ -114,6 +114,7 @@ SCRIPT = """
     from ci_eval.runtime import isolation, workspace
     from ci_eval.runtime.processes import Child, Launch
     from ci_eval.runtime.context import RunContext
+    {first}
 
     agent = isolation.Account(*{agent!r})
     isolation.account = lambda: agent
@@ -160,11 +161,13 @@ def workspace() -> Iterator[Path]:
         yield root
 
 
-def as_action(root: Path, body: str) -> Any:
-    """Run `body` in a process that becomes the owner of `root`; return what it found."""
-    code = textwrap.dedent(SCRIPT).format(
-        agent=tuple(AGENT), root=str(root), program=SYSTEM_PYTHON, body=textwrap.dedent(body)
-    )
+def as_action(root: Path, body: str, first: str = "") -> Any:
+    """Run `body` in a process that becomes the owner of `root`; return what it found.
+
+    `first` is run before: the owner may not be able to read the packages of the tests.
+    """
+    fields = {"program": SYSTEM_PYTHON, "body": textwrap.dedent(body), "first": first}
+    code = textwrap.dedent(SCRIPT).format(agent=tuple(AGENT), root=str(root), **fields)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -217,6 +220,50 @@ def test_agents_cannot_read_end_or_change_what_is_not_theirs(workspace: Path) ->
     assert found["tried"] == [["PermissionError"] * 7 + ["done"]]
 
 
+BUILDS = """
+import json, os, subprocess
+def tried(do):
+    try: return do() or "done"
+    except OSError as exc: return type(exc).__name__
+nowhere = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+left = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True, **nowhere)
+raise ValueError(json.dumps([os.getuid(), left.pid, *map(tried, (
+    lambda: open(f"/proc/{os.getppid()}/environ").read(),
+    lambda: os.listdir(".git"),
+    lambda: open("kept", "a"),
+    lambda: os.mkdir("made"),
+))]))
+"""
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("setup", "may_create"), [("()", "PermissionError"), ("[['/bin/true']]", "done")]
+)
+def test_a_python_file_that_builds_evals_runs_as_an_agent(
+    workspace: Path, setup: str, may_create: str
+) -> None:
+    (workspace / "conf.py").write_text(BUILDS)
+    found = as_action(
+        workspace,
+        f"""
+        host = python_files.UnderPython(interpreter={SYSTEM_PYTHON!r}, setup={setup})
+        file = python_files.PythonFile("conf.py", "")
+        try:
+            with python_files.as_json(file, "EvalSet", host, context):
+                pass
+        except python_files.TrialError as exc:
+            found["told"] = str(exc)
+        """,
+        first="import encodings.utf_8_sig; from ci_eval.config import python_files",
+    )
+    first = found["told"].splitlines()[0]
+    told = json.loads(first.removeprefix("cannot load 'conf.py': ValueError: "))
+    assert told == [AGENT.uid, told[1], *["PermissionError"] * 3, may_create]
+    status = Path(f"/proc/{told[1]}/status")
+    assert not status.exists() or "Z (zombie)" in status.read_text()
+
+
 @needs_root
 def test_at_the_end_nothing_runs_and_what_was_made_is_the_groups(workspace: Path) -> None:
     found = as_action(
@@ -228,7 +275,8 @@ def test_at_the_end_nothing_runs_and_what_was_made_is_the_groups(workspace: Path
         open("made/deep/program", "w")
         os.chmod("made/deep/program", 0o4700)
         os.symlink("/etc/passwd", "made/link")
-        left = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        nowhere = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+left = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True, **nowhere)
         print(json.dumps(left.pid))'''.replace("\\n        ", "\\n")
         modes = lambda: [oct(path.stat().st_mode & 0o7777) for path in (root, root / ".git")]
         found["before"] = modes()

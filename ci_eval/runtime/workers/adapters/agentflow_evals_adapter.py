@@ -14,7 +14,7 @@ from os.path import abspath, basename
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from types import ModuleType
 
 _PACKAGES = ("agentflow", "tenxgraph")
@@ -65,7 +65,12 @@ def _only_name(module: ModuleType, kind: str, path: str) -> str:
     for name in _ENTRY_POINTS[kind]:
         if hasattr(module, name):
             return name
-    found = list(_names(module, kind))
+    # A value with several names counts once, by the first of them.
+    known: dict[int, str] = {}
+    for name, value in vars(module).items():
+        if name[0] != "_" and (_is_a(value, kind) or _returns(value, kind, module)):
+            known.setdefault(id(value), name)
+    found = list(known.values())
     if not found:
         message = f"it defines no {kind}, and no function annotated with `-> {kind}`"
         raise LookupError(message)
@@ -74,16 +79,6 @@ def _only_name(module: ModuleType, kind: str, path: str) -> str:
         message = f"it defines several of type {kind}: {named}; name one, as in '{path}:{found[0]}'"
         raise LookupError(message)
     return found[0]
-
-
-def _names(module: ModuleType, kind: str) -> Iterator[str]:
-    known = set()
-    for name, value in vars(module).items():
-        if name.startswith("_") or id(value) in known:
-            continue
-        if _is_a(value, kind) or _returns(value, kind, module):
-            known.add(id(value))
-            yield name
 
 
 def _value(module: ModuleType, name: str, kind: str) -> Any:
@@ -108,11 +103,10 @@ def _returns(value: Any, kind: str, module: ModuleType) -> bool:
     """Return True if a function of the module, annotated with `-> kind`, needs no argument."""
     if not inspect.isfunction(value) or value.__module__ != module.__name__:
         return False
-    given = value.__annotations__.get("return")
+    signature = inspect.signature(value)
+    given = signature.return_annotation
     written = given if isinstance(given, str) else getattr(given, "__name__", "")
-    required = [
-        each
-        for each in inspect.signature(value).parameters.values()
-        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-    ]
-    return written.strip("'\"").rpartition(".")[2] == kind and not required
+    if written.strip("'\"").rpartition(".")[2] != kind:
+        return False
+    parameters = signature.parameters.values()
+    return all(each.default is not each.empty for each in parameters)
