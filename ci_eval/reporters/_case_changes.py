@@ -40,9 +40,14 @@ class Place(NamedTuple):
 
 def page_of_case(meta: RunMeta, place: Place) -> str:
     """Return the address of a case in `report.html`; empty if the page has no known one."""
+    return f"{meta.page_url}{fragment(place)}" if meta.page_url else ""
+
+
+def fragment(place: Place) -> str:
+    """Return the fragment of the address of a case in `report.html`."""
     # As its script writes them: encodeURIComponent for each name, then for the whole.
     names = "/".join(quote(name, safe="!~*'()", errors="replace") for name in place)
-    return f"{meta.page_url}#case={quote(names, safe='')}" if meta.page_url else ""
+    return f"#case={quote(names, safe='')}"
 
 
 class Worsening(NamedTuple):

@@ -16,6 +16,7 @@ from pydantic import Field
 from ci_eval.plugins.points import Reporter, reporter
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, TrialResult
+from ci_eval.reporters._case_changes import fragment
 from ci_eval.reporters._html_cases import CaseData
 from ci_eval.reporters._html_charts import HEIGHT, WIDTH, bars_of, line_of
 from ci_eval.reporters._notable_cases import Bounds
@@ -124,10 +125,12 @@ def _template() -> Any:
         templates.dollars,
         templates.counted,
     )
-    environment.filters.update({each.__name__: each for each in numbers})
+    environment.filters.update({each.__name__: each for each in (*numbers, fragment)})
     return environment.get_template("report/report.html.j2")
 
 
 def _seen(value: object) -> object:
-    """Return a text without characters that hide or reorder others."""
+    """Return a text without characters that hide or reorder others, and a count with commas."""
+    if type(value) is int:
+        return f"{value:,}"
     return clean(value) if type(value) is str else value

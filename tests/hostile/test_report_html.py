@@ -12,7 +12,7 @@ from support.report_language import streamed
 from ci_eval.reporters.html import Html
 
 NAMES = [*CORPUS]
-LINK = re.compile(r"#\w*")
+LINK = re.compile(r"#(\w*|case=[\w.%~-]+)", re.ASCII)
 
 
 def parsed(text: str, shape: str) -> lxml_html.HtmlElement:
