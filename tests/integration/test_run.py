@@ -41,6 +41,7 @@ def test_a_run_in_which_every_case_passes(project):
         "run.json",
         "traces.jsonl",
         "report.json",
+        "report.html",
         "junit.xml",
         "comment.md",
         "summary.md",
