@@ -152,7 +152,9 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 def _journalled(folder: Path) -> set[str]:
     """Return the journal's answers to messages, in the form of the agent's own notes."""
     report = folder / "ci-eval-report"
-    last = {row["eval_id"]: row for row in _rows(report / "underway.jsonl") if "over" not in row}
+    last = {row["eval_id"]: row for row in _rows(report / "underway.jsonl")}
+    # One that is over, and was killed before its trace was written, begins anew.
+    last = {case: row for case, row in last.items() if "over" not in row}
     last |= {row["eval_id"]: row for row in _rows(report / "traces.jsonl")}
     return {
         turn["user_content"]["parts"][0]["text"] + answered
