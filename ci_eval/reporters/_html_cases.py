@@ -17,6 +17,7 @@ from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Trace
 from ci_eval.reporters._case_changes import Place
 from ci_eval.reporters._evidence import exhibits_of, response_words, wrapped
+from ci_eval.reporters._report_page import run_command
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.conversations import Conversations
 from ci_eval.text.sanitize import one_line
@@ -175,6 +176,7 @@ class CaseData:
                 column.append(round(total / count, 4) if count else None)
         return in_script(
             {
+                "command": run_command(meta),
                 "agents": agents,
                 "evalsets": evalsets,
                 "files": [each.path for each in meta.evalsets.values()],

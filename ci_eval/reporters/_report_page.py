@@ -238,5 +238,10 @@ def _save_command(meta: RunMeta) -> str:
     return shlex.join(["ci-eval", "baseline", "save", *_config(meta), "ci-eval-report/run.json"])
 
 
+def run_command(meta: RunMeta) -> str:
+    """Return the command that runs the suite."""
+    return shlex.join(["ci-eval", "run", *_config(meta)])
+
+
 def _config(meta: RunMeta) -> list[str]:
     return [] if meta.config in ("", CONFIG_FILE) else ["-c", meta.config]

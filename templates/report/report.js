@@ -4,7 +4,7 @@
 /**
  * @typedef {"p" | "f" | "e" | "s"} Status passed, failed, error, skipped
  * @typedef {{
- *   agents: string[], evalsets: string[], files: string[], criteria: string[],
+ *   command: string, agents: string[], evalsets: string[], files: string[], criteria: string[],
  *   better: string[], thresholds: (number | null)[], status: string, marks: string, chunk: number,
  *   tags: [string, number[]][], before: Record<string, number[]>, changes: Record<string, [string, number | null, number | null, string][]>,
  *   scores: (number | null)[][], id: string[], agent: number[], evalset: number[], line: number[],
@@ -298,7 +298,14 @@ async function drawCase(n) {
   const changes = index.changes[n] ?? [];
   const trials = await Promise.all((index.trials[n] ?? []).map(trial));
   const before = await Promise.all((index.before[n] ?? []).map(trial));
-  const command = `ci-eval run --case ${quoted(index.id[n] ?? "")}`;
+  const agent = index.agents[index.agent[n] ?? 0] ?? "";
+  const evalset = index.evalsets[index.evalset[n] ?? 0] ?? "";
+  const command = [
+    index.command,
+    index.agents.length > 1 ? `--agent ${quoted(agent)}` : "",
+    index.evalsets.length > 1 ? `--evalset ${quoted(evalset)}` : "",
+    `--case ${quoted(index.id[n] ?? "")}`,
+  ];
   const missing = trials.filter((each) => !each).length;
   const first = Math.max(0, trials.findIndex((each) => each && each.status === status));
   const heading = make("h2", { tabindex: "-1" }, index.id[n] || "(no name)");
@@ -306,8 +313,8 @@ async function drawCase(n) {
   section.replaceChildren(
     make("p", {}, make("a", { href: address({ case: "", turn: "" }) }, "← all cases")),
     heading,
-    make("p", {}, make("span", { class: `mark s-${status}` }, WORDS[status] ?? ""), ` · ${index.agents[index.agent[n] ?? 0]} on ${index.evalsets[index.evalset[n] ?? 0]}`, make("span", { class: "faint" }, ` · ${file}${index.line[n] ? `:${index.line[n]}` : ""}`)),
-    make("p", {}, "Reproduce it: ", make("code", { id: "reproduce" }, command), " ", copy),
+    make("p", {}, make("span", { class: `mark s-${status}` }, WORDS[status] ?? ""), ` · ${agent} on ${evalset}`, make("span", { class: "faint" }, ` · ${file}${index.line[n] ? `:${index.line[n]}` : ""}`)),
+    make("p", {}, "Reproduce it: ", make("code", { id: "reproduce" }, command.filter(Boolean).join(" ")), " ", copy),
     ...(changes.length ? [changed(changes)] : []),
     make(
       "div",

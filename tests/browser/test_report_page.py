@@ -128,6 +128,7 @@ def test_a_link_opens_a_case(chromium: Any, file: Path) -> None:
     address = page.tab.url
     again = Opened(chromium, file, address.partition(".html")[2])
     assert again.tab.inner_text("#case h2") == "refunds"
+    assert again.tab.inner_text("#reproduce") == "ci-eval run --case refunds"
     assert "0.900 → 0.200" in again.tab.inner_text("#case")
     assert not again.tab.is_visible("#list")
     again.assert_quiet()
