@@ -233,8 +233,9 @@ function drawList(at) {
   );
   const text = at.get("q");
   const deep = text && !inside.has(text.toLowerCase()) ? " Enter searches conversations, too." : "";
+  const lost = at.get("case") ? "There is no such case in this report. " : "";
   byId("found").textContent =
-    `${rows.length.toLocaleString()} of ${index.id.length.toLocaleString()} cases.${deep}`;
+    `${lost}${rows.length.toLocaleString()} of ${index.id.length.toLocaleString()} cases.${deep}`;
   const near = [1, page - 1, page, page + 1, pages].filter((each) => each >= 1 && each <= pages);
   byId("pages").replaceChildren(
     ...(pages === 1 ? [] : [...new Set(near)]).flatMap((each) => [

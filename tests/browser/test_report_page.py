@@ -121,6 +121,13 @@ def test_the_link_of_a_comment_opens_a_case(chromium: Any, tmp_path: Path) -> No
     assert Opened(chromium, path, fragment).tab.inner_text("#case h2") == name
 
 
+def test_a_link_to_another_report_says_so(chromium: Any, file: Path) -> None:
+    page = Opened(chromium, file, "#case=support%2Fsmoke%2Fgone&page=-5&sort=__proto__")
+    assert "There is no such case in this report." in page.tab.inner_text("#found")
+    assert rows(page)[0] == "refunds"
+    page.assert_quiet()
+
+
 def test_a_link_opens_a_case(chromium: Any, file: Path) -> None:
     page = Opened(chromium, file)
     page.tab.click("a:has-text('refunds')")
