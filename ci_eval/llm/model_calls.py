@@ -214,7 +214,7 @@ class Caller:
             raise JudgeError(state.hopeless)
         if self._failing_since is None:
             return min(self._options.timeout_s, self._options.patience_s)
-        left = self._failing_since + self._options.patience_s - time.monotonic()
+        left = self._patience_left_s(self._failing_since)
         if left <= 0:
             silence = f"no successful response for {self._options.patience_s:g} s"
             raise JudgeError(f"considered unavailable: {silence}; {self._last_failure}")
@@ -225,12 +225,16 @@ class Caller:
         if self._failing_since is None:
             self._failing_since = started
         if error.throttled:
-            self._limiter.throttled(started, error.after_s)
+            # The provider may ask for a longer pause than we are willing to wait.
+            left_s = max(0.0, self._patience_left_s(self._failing_since))
+            self._limiter.throttled(started, min(error.after_s or 0.0, left_s))
 
     def _pause_s(self, pause_s: float, error: JudgeError) -> float:
         """Return the seconds until the next attempt: as the provider asks, within our patience."""
         pause_s = max(pause_s, error.after_s or 0.0)
         if self._failing_since is None:
             return pause_s
-        left_s = self._failing_since + self._options.patience_s - time.monotonic()
-        return max(0.0, min(pause_s, left_s))
+        return max(0.0, min(pause_s, self._patience_left_s(self._failing_since)))
+
+    def _patience_left_s(self, failing_since: float) -> float:
+        return failing_since + self._options.patience_s - time.monotonic()

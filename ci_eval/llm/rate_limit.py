@@ -66,14 +66,13 @@ class RateLimiter:
         self._window = min(self._max_concurrency, self._window + GROWTH)
         self._admit()
 
-    def throttled(self, started: float, after_s: float | None) -> None:
+    def throttled(self, started: float, after_s: float) -> None:
         """Reduce concurrency after the provider throttled a call begun at `started`.
 
-        `after_s` are the seconds for which the provider wants no call at all.
+        `after_s` are the seconds during which no call may start.
         """
         now = time.monotonic()
-        if after_s:
-            self._closed_until = max(self._closed_until, now + after_s)
+        self._closed_until = max(self._closed_until, now + after_s)
         if started > self._cut_at:  # calls sent together count once
             self._window = max(1.0, self._window * CUT)
             self._cut_at = now

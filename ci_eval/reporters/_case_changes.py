@@ -61,7 +61,7 @@ class Worsening(NamedTuple):
 
 
 def worsened(report: Report) -> dict[Place, tuple[Worsening, ...]]:
-    """Return the worsenings of each case: certain ones and large drops first.
+    """Return the worsenings of each case: certain, blocking and large ones first.
 
     Accepted and quarantined cases are left out.
     """
@@ -95,9 +95,10 @@ def has_dropped(delta: Delta) -> bool:
     return delta.outcome == "regressed" and by_test
 
 
-def _rank(worsening: Worsening) -> tuple[int, bool, float]:
+def _rank(worsening: Worsening) -> tuple[int, bool, bool, float]:
     change = worsening.change
     size = 0.0
     if change.value is not None and change.baseline is not None:
         size = abs(change.value - change.baseline)
-    return KINDS.index(worsening.kind), not change.suspected, -size
+    blocks = worsening.tier == "block"
+    return KINDS.index(worsening.kind), not blocks, not change.suspected, -size

@@ -8,7 +8,7 @@ from typing import Generic, Literal, Self, TypeVar
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
-from ci_eval.records.results import RunMeta, Score, TrialResult
+from ci_eval.records.results import RunMeta, Score, Tier, TrialResult
 from ci_eval.reporters._case_changes import (
     KINDS,
     Kind,
@@ -130,7 +130,7 @@ class Finding:
         did = [*chain.from_iterable(map(different_calls, exhibits))] or [
             text for each in exhibits for text in each.lines if text.startswith("+ ")
         ]
-        return (tuple(line.criterion for line in self.lines), *did) if did else ()
+        return (tuple((line.criterion, line.tier) for line in self.lines), *did) if did else ()
 
 
 @dataclass(frozen=True)
@@ -141,12 +141,6 @@ class Cases(Some[Finding]):
     def more(self) -> int:
         """The number of cases neither shown nor named."""
         return self.total - sum(1 + len(each.alike) for each in self.shown)
-
-    def blocking(self) -> "Cases":
-        """Return the cases with a criterion that blocks."""
-        shown = tuple(each for each in self.shown if any(not line.tier for line in each.lines))
-        left_out = sum(1 + len(each.alike) for each in self.shown if each not in shown)
-        return Cases(shown, self.total - left_out)
 
 
 @dataclass(frozen=True)
@@ -181,9 +175,16 @@ class Findings:
     def _worsened(self) -> Mapping[Place, tuple[Worsening, ...]]:
         return worsened(self.report)
 
-    def worse(self, kind: Kind) -> Cases:
-        """Return the cases that got worse and whose most serious worsening is of this kind."""
-        found = self._of_kind(kind)
+    def worse(self, kind: Kind, *, tier: Tier | None = None) -> Cases:
+        """Return the cases whose most serious worsening is of this kind, and of this tier if given.
+
+        Those that block are shown first.
+        """
+        found = {
+            place: changes
+            for place, changes in self._of_kind(kind).items()
+            if tier in (None, changes[0].tier)
+        }
         shown = islice(found.items(), self.bounds.rows)
         findings = (self._worse(place, changes) for place, changes in shown)
         return Cases(tuple(self._grouped(findings, self.bounds.evidence)), len(found))

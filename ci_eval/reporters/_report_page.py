@@ -137,7 +137,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         each.kind == "regressed" and each.severity == "blocks" and each.group
         for each in report.verdict.reasons
     )
-    blocking = broke.blocking() if blocks else Cases((), 0)
+    blocking = findings.worse("broke", tier="block") if blocks else Cases((), 0)
     dropped = Some.of((row for row in table if blocks and row.blocks_by_drop), MAX_REASONS)
     return Page(
         meta=report.meta,

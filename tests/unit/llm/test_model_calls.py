@@ -149,6 +149,13 @@ def test_nobody_is_asked_before_the_provider_wants_to_be():
     assert all(isinstance(each, Answer) for each in found)
 
 
+def test_a_provider_that_asks_for_a_pause_longer_than_our_patience_is_given_up_in_time():
+    told = judge(failing(10_000, passing=True, throttled=True, after_s=3600))
+    (errors, _), took = jumping_clock.run(jumping_clock.timed(ask(told, 8, patience_s=120)))
+    assert 119 < took < 121
+    assert all(isinstance(each, JudgeError) for each in errors)
+
+
 def test_no_more_calls_are_under_way_than_allowed():
     told = judge(lambda _: "ok", delay_s=1)
     jumping_clock.run(ask(told, 30, concurrency=4))

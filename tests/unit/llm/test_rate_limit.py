@@ -16,7 +16,7 @@ def test_room_is_cut_once_for_calls_that_were_sent_together_and_grows_with_succe
     pace = RateLimiter(concurrency=16)
     sent = time.monotonic()
     for _ in range(10):
-        pace.throttled(sent, None)
+        pace.throttled(sent, 0)
     assert pace.window == 11
 
     for _ in range(4):
@@ -30,7 +30,7 @@ def test_room_is_cut_once_for_calls_that_were_sent_together_and_grows_with_succe
 def test_there_is_always_room_for_one():
     pace = RateLimiter(concurrency=4)
     for _ in range(20):
-        pace.throttled(time.monotonic(), None)
+        pace.throttled(time.monotonic(), 0)
     assert pace.window == 1
 
 

@@ -532,6 +532,21 @@ def test_cases_that_fail_alike_are_one_entry_that_names_them() -> None:
     assert "\nFail alike: `c1`, `c2`, `c3`\n" in text
 
 
+def test_the_first_line_counts_and_names_only_cases_that_block() -> None:
+    report = differing(make_report(" / ".join(f"c{n} fail 0.2 was 0.9" for n in range(63))))
+    assert report.comparison
+    style = GROUP.model_copy(update={"criterion": "style"})
+    (delta,) = report.comparison.deltas
+    warned = delta.model_copy(update={"group": style, "tier": "warn"})
+    changes = tuple(
+        each if each.case in ("c20", "c61", "c62") else each.model_copy(update={"group": style})
+        for each in report.comparison.changes
+    )
+    text = comment(compared(report, deltas=(delta, warned), changes=changes))
+    assert "3 cases broke: `c20` (response), `c61` (quality), `c62` (quality)" in text
+    assert "#### 63 cases broke\n" in text
+
+
 def test_the_evidence_begins_with_what_the_user_asked() -> None:
     report = make_report("c fail 0.2")
     (result,) = report.worst
