@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, ValidationError, field_validator
 
 from ci_eval.agents._model_agent import Prompted
-from ci_eval.agents._model_retries import retried
+from ci_eval.agents._model_agent_retries import retried
 from ci_eval.agents._model_session import ModelSession, fresh_ids
 from ci_eval.formats import gemini_stream
 from ci_eval.llm.providers.gemini import GeminiAccess, GeminiClient, GeminiSettings, reaching

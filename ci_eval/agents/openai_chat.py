@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from ci_eval.agents._agent_address import NetworkAgent, wrong_variable
 from ci_eval.agents._chat_completions import Assembly, messages, read
 from ci_eval.agents._model_agent import Prompted
-from ci_eval.agents._model_retries import retried
+from ci_eval.agents._model_agent_retries import retried
 from ci_eval.agents._model_session import ModelSession, fresh_ids
 from ci_eval.formats.event_lists import calls_of
 from ci_eval.formats.gemini_stream import ModelResponse

@@ -1,6 +1,6 @@
 """Versions of models, as providers report them beside an answer."""
 
-from ci_eval.records.served_models import ModelRole, ServedModel
+from ci_eval.records.model_versions import ModelRole, ServedModel
 from ci_eval.text.sanitize import one_line
 
 MAX_NAME_CHARS = 100

@@ -24,9 +24,9 @@ from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins.points import Judge, JudgedCriterion
 from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.errors import JudgeError, UsageError
+from ci_eval.records.model_versions import ModelRole
 from ci_eval.records.questions import Answer, Question, Reading, UnreadableError, Wording
 from ci_eval.records.results import JudgeUsage, Score
-from ci_eval.records.served_models import ModelRole
 from ci_eval.records.trials import Trace
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained

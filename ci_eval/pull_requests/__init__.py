@@ -1,6 +1,7 @@
-"""Output on a pull request: comments, check runs, forks; and on the GitHub runner.
+"""Posting to GitHub and GitLab: comments, check runs, issues, and the reports of forks.
 
-The runner gets the job summary, annotations and outputs of the step.
+To the GitHub runner it hands the job summary, the annotations and the outputs of the step.  The
+texts of all these come from `reporters`.
 
-Imports `config` and below; of the stages it uses only the records.
+Imports `config` and below.
 """

@@ -8,7 +8,7 @@ from typing import Literal
 from ci_eval.forge.github import GitHub
 from ci_eval.pull_requests.comment_thread import Comment, posting_errors
 from ci_eval.pull_requests.github_thread import LIMIT, User, identity, is_readable
-from ci_eval.pull_requests.issue_thread import NewIssue
+from ci_eval.pull_requests.suite_issues import NewIssue
 from ci_eval.records.cases import Json, Stored
 
 _NEEDS = "issues: write"

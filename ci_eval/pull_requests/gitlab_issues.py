@@ -9,7 +9,7 @@ from typing import Literal
 
 from ci_eval.forge.gitlab import GitLab, connected
 from ci_eval.pull_requests.comment_thread import Comment, PostingError, is_marked, posting_errors
-from ci_eval.pull_requests.issue_thread import NewIssue
+from ci_eval.pull_requests.suite_issues import NewIssue
 from ci_eval.records.cases import Json, Stored
 from ci_eval.runtime.context import RunContext
 

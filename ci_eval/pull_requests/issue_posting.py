@@ -15,7 +15,6 @@ from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_sections import Section, read
 from ci_eval.pull_requests.comment_thread import PostingError, posting_errors
 from ci_eval.pull_requests.github_issues import GitHubIssues
-from ci_eval.pull_requests.issue_thread import IssueThread, NewIssue
 from ci_eval.pull_requests.run_posting import (
     PATIENCE_S,
     Place,
@@ -23,6 +22,7 @@ from ci_eval.pull_requests.run_posting import (
     section,
     warn,
 )
+from ci_eval.pull_requests.suite_issues import IssueThread, NewIssue
 from ci_eval.records.findings import Report
 from ci_eval.reporters.issue import Issue
 from ci_eval.runtime.context import RunContext, in_actions

@@ -6,8 +6,8 @@ from pydantic import computed_field
 
 from ci_eval.records.bounds import Count, Derived, Interval, Total, Value
 from ci_eval.records.cases import SCHEMA_VERSION, Record, Stored
+from ci_eval.records.model_versions import ModelChange, ServedModel, changed_models
 from ci_eval.records.results import JudgeUsage, RunMeta, Tier, TrialResult
-from ci_eval.records.served_models import ModelChange, ServedModel, changed_models
 
 
 class GroupKey(Record):

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from ci_eval.records.bounds import Count, Interval, Repeats, Round, Seconds, Total, Value
 from ci_eval.records.cases import Json, Status, Stored
 from ci_eval.records.evalset_facts import EvalSet
-from ci_eval.records.served_models import ServedModel, merged
+from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.trials import Failure, TrialKey
 
 

@@ -1,4 +1,4 @@
-"""Documents rendered from a report, one module each.
+"""Documents rendered from a report, one module each: pages, comments, issues, annotations.
 
 Private modules prepare parts of them: rows, cases, and the evidence of scores and judges.
 

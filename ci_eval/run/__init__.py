@@ -1,7 +1,8 @@
 """The pipeline: plans, executes trials with all participants, scores, collects, writes the report.
 
 Before, it checks what criteria and cases require.  Here are also the choices of one run: its
-baseline, its metadata, its further rounds, its arms and the environments that these share.
+baseline, its metadata, its further rounds, its arms (the change and its merge base) and the
+environments that these share.
 
 Imports `gate`, `config` and below.
 """

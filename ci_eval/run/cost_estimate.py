@@ -20,7 +20,7 @@ from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.questions import Question, Reading, Wording
 from ci_eval.records.trials import Trace, TrialKey
 from ci_eval.run.plan import Plan
-from ci_eval.run.simulated_users import MAX_INVOCATIONS
+from ci_eval.run.users import MAX_INVOCATIONS
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.conversation import Scripted, Users
 from ci_eval.run.plan import Plan
-from ci_eval.run.simulated_users import Simulating
+from ci_eval.run.users import Simulating
 from ci_eval.runtime.context import RunContext
 
 

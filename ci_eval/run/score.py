@@ -12,8 +12,8 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import Criterion, Scorer
 from ci_eval.records.cases import Json, Status
 from ci_eval.records.errors import TrialError
+from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.results import Score, TrialResult
-from ci_eval.records.served_models import ServedModel, merged
 from ci_eval.records.trials import Trace, Trial
 from ci_eval.run.collect import Collector
 from ci_eval.run.execute import Landed

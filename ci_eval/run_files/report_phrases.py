@@ -13,8 +13,8 @@ from ci_eval.records.findings import (
     Report,
     Together,
 )
+from ci_eval.records.model_versions import ModelChange
 from ci_eval.records.results import Tier
-from ci_eval.records.served_models import ModelChange
 from ci_eval.text.templates import counted, difference
 
 _LEAST_P = 1e-6

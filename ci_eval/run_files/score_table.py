@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey
+from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.results import CriterionFacts, RunMeta, Score, TrialResult
-from ci_eval.records.served_models import ServedModel, merged
 
 
 @dataclass(eq=False, slots=True)

@@ -26,6 +26,7 @@ from ci_eval.records.findings import (
     Vanished,
     Verdict,
 )
+from ci_eval.records.model_versions import ServedModel
 from ci_eval.records.results import (
     CriterionFacts,
     InvocationScore,
@@ -34,7 +35,6 @@ from ci_eval.records.results import (
     Score,
     TrialResult,
 )
-from ci_eval.records.served_models import ServedModel
 from ci_eval.records.trials import Failure, TrialKey
 
 Put = Callable[[str, str], str]

@@ -214,7 +214,7 @@ def test_adk_reads_evalsets_by_id_and_leaves_results_in_the_bucket(
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "ci_eval.cli.adk.command_options.agent_of", lambda *_: {"recorded": "traces.jsonl"}
+        "ci_eval.cli.adk.adk_eval_options.agent_of", lambda *_: {"recorded": "traces.jsonl"}
     )
     shop = Shop(tmp_path, capsys)
     local = next(shop.agent.glob("*.evalset.json"))

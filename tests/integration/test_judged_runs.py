@@ -458,7 +458,7 @@ def test_the_command_of_adk_says_what_judges_cost_and_what_came_from_the_cache(
     tmp_path, capsys, monkeypatch, project
 ):
     monkeypatch.setattr(
-        "ci_eval.cli.adk.command_options.agent_of", lambda *_: {"recorded": "traces.jsonl"}
+        "ci_eval.cli.adk.adk_eval_options.agent_of", lambda *_: {"recorded": "traces.jsonl"}
     )
     shop = Shop(tmp_path, capsys)
     shop.write("judged.json", {"criteria": {"final_response_match_v2": {"threshold": 0.5}}})

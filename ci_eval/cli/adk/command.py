@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import console, load
+from ci_eval.cli.adk.adk_eval_options import Options, configured
 from ci_eval.cli.adk.adk_eval_result_files import (
     Results,
     history,
@@ -16,7 +17,6 @@ from ci_eval.cli.adk.adk_eval_result_files import (
     write_results,
 )
 from ci_eval.cli.adk.adk_eval_result_schema import EvalStatus
-from ci_eval.cli.adk.command_options import Options, configured
 from ci_eval.cli.adk.command_output import Counts, case_lines, counts_lines, criteria_line
 from ci_eval.cli.exit_codes import EXIT_CODES
 from ci_eval.cli.options import adk_option, out_option, record_option

@@ -9,8 +9,8 @@ import click
 from ci_eval.cli.console import say_problems
 from ci_eval.cli.evalset import added_cases, evalset_conversion
 from ci_eval.cli.evalset.command_files import File, file_at
-from ci_eval.cli.evalset.command_options import changed_cases, new_cases
 from ci_eval.cli.evalset.evalset_argument import evalset_files, is_folder, located
+from ci_eval.cli.evalset.evalset_options import changed_cases, new_cases
 from ci_eval.cli.evalset.stored_results import results
 from ci_eval.cli.examples import Group
 from ci_eval.cli.exit_codes import print_json

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Protocol
 
-from ci_eval.cli.evalset.evalset_yaml import yaml_text
+from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import UsageError

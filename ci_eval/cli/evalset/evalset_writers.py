@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from ci_eval.cli.evalset.conversion_losses import call_ids
-from ci_eval.cli.evalset.evalset_yaml import yaml_text
+from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.records.cases import Content, EvalCase, IntermediateData, Invocation, Json, Rubric

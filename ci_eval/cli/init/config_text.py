@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from ci_eval.cli.evalset.evalset_yaml import yaml_text
+from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.cli.init.drafted_config_check import AskedModel
 from ci_eval.cli.init.first_criteria import Scoring
 from ci_eval.llm.judge_settings import DEFAULT_CASSETTE

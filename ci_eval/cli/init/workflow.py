@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 
-from ci_eval.cli.evalset.evalset_yaml import yaml_text
+from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.cli.init.config_text import filled
 from ci_eval.cli.init.drafted_config_check import AskedModel
 from ci_eval.text.sanitize import one_line

@@ -8,7 +8,7 @@ import click
 from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import apart_from_json, print_json
 from ci_eval.cli.options import json_option
-from ci_eval.cli.publish.command_options import posting_options, wanted
+from ci_eval.cli.publish.posting_options import posting_options, wanted
 from ci_eval.pull_requests import run_posting
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_thread import PostingError

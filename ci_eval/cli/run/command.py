@@ -19,7 +19,7 @@ from ci_eval.cli.options import (
     selection_options,
     show_option,
 )
-from ci_eval.cli.publish.command_options import posting_options, tell, tell_none
+from ci_eval.cli.publish.posting_options import posting_options, tell, tell_none
 from ci_eval.cli.run.console_progress import run_watched
 from ci_eval.pull_requests import github_runner
 from ci_eval.pull_requests.github_runner import publish

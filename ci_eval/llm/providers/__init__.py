@@ -1,1 +1,1 @@
-"""Providers of models, for judges and agents."""
+"""Providers of models, for judges and agents, and their connections, settings and failures."""

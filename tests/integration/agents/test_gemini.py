@@ -10,7 +10,7 @@ from servers.gemini import KEY, FakeGemini, answer, error, retry_info, streamed
 from servers.loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port, serving
 from support.agent_sessions import Place, Talk, converse, trial
 
-from ci_eval.agents import _model_retries
+from ci_eval.agents import _model_agent_retries
 from ci_eval.agents.gemini import Gemini
 from ci_eval.formats.event_lists import calls_of
 from ci_eval.plugins.points import RunningAgent
@@ -47,7 +47,7 @@ class Desk(Place):
 
 @pytest.fixture
 def desk(place: Place, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(_model_retries, "BACKOFF", Backoff(0.01, 60.0))
+    monkeypatch.setattr(_model_agent_retries, "BACKOFF", Backoff(0.01, 60.0))
     return Desk(place.root)
 
 

@@ -11,7 +11,7 @@ from servers.openai import completion
 from servers.openai import error as refusing
 from support.agent_sessions import Place, trial
 
-from ci_eval.agents import _model_retries
+from ci_eval.agents import _model_agent_retries
 from ci_eval.agents.openai_chat import OpenAIChat
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.cases import Content, Part, ToolCall
@@ -51,7 +51,7 @@ class Model(Loopback):
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_model_retries, "BACKOFF", Backoff(0.001, 60.0))
+    monkeypatch.setattr(_model_agent_retries, "BACKOFF", Backoff(0.001, 60.0))
 
 
 @pytest.fixture

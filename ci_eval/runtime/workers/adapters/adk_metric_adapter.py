@@ -1,4 +1,4 @@
-"""Adapter for custom metrics of Google ADK, caller as ADK calls them.
+"""Adapter for custom metrics of Google ADK, called as ADK calls them.
 
 `worker.py` runs this file by its path, under the interpreter of the metric.  It imports nothing of
 ci-eval, and needs google-adk of any version in that interpreter.

@@ -9,6 +9,6 @@ def shop(tmp_path, monkeypatch, capsys) -> Shop:
     """A shop whose agent is a recording, so that no google-adk is needed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "ci_eval.cli.adk.command_options.agent_of", lambda *_: {"recorded": "traces.jsonl"}
+        "ci_eval.cli.adk.adk_eval_options.agent_of", lambda *_: {"recorded": "traces.jsonl"}
     )
     return Shop(tmp_path, capsys)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.cli.evalset.evalset_text_edits import NotEditableError, cases_in
-from ci_eval.cli.evalset.evalset_yaml import yaml_text
+from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.text.yaml_files import parse_yaml
 
 JSON = """\

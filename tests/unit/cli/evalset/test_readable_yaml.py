@@ -5,7 +5,7 @@ import yaml  # noqa: TID253  # a test does not start up
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.cli.evalset.evalset_yaml import yaml_text
+from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.text.yaml_files import parse_yaml
 
 ODD = ["08", "1e3", "0o7", "1_0", "1:30", "off", "~", "null", "<<", "=", "- a", "a: b", "# c", "|"]

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from ci_eval.agents import _model_retries
-from ci_eval.agents._model_retries import retried
+from ci_eval.agents import _model_agent_retries
+from ci_eval.agents._model_agent_retries import retried
 from ci_eval.records.errors import TrialError
 
 
@@ -17,7 +17,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         found.append(seconds)
 
-    monkeypatch.setattr(_model_retries.asyncio, "sleep", sleep)
+    monkeypatch.setattr(_model_agent_retries.asyncio, "sleep", sleep)
     return found
 
 

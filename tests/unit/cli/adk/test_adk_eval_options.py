@@ -6,7 +6,7 @@ import sys
 import pytest
 from support.git_repositories import git_init
 
-from ci_eval.cli.adk.command_options import Options, agent_of, configured
+from ci_eval.cli.adk.adk_eval_options import Options, agent_of, configured
 from ci_eval.records.errors import UsageError
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import agent_environment

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci_eval.records.served_models import (
+from ci_eval.records.model_versions import (
     MAX_SERVED,
     ModelRole,
     ServedModel,
