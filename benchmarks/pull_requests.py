@@ -30,8 +30,8 @@ from ci_eval.records.results import CriterionFacts, Run, RunMeta
 from ci_eval.run.arms import NOT_CONFIRMED, Confirmation
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Tally
-from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run.plan import Plan
+from ci_eval.run.report_assembly import compare_and_decide
 from ci_eval.run.rerun import Plans, Redraw, next_round
 from ci_eval.run_files.score_table import Cell, Column, Columns, Past
 

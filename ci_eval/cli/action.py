@@ -25,11 +25,17 @@ from ci_eval.text.yaml_files import read_text
 
 MAX_LIST = 1024 * 1024
 """Maximum length of a file of items, in characters."""
-COMMANDS = ("run", "publish")
-"""Values of the input `command`."""
+COMMANDS: dict[str, Sequence[str]] = {
+    "run": (),
+    "publish": (),
+    # What `run` does in the next job, a plan may do, too.
+    "plan": ("--run-python",),
+    "merge": (),
+}
+"""Values of the input `command`, with the options that it always has."""
 DEFAULTS = {"baseline-save": "auto", "comment": "update"}
 """The action's defaults, where they differ from those of the options."""
-_NOT_INPUTS = ("json", "verbose", "quiet", "show", "open", "maxfail", "x")
+_NOT_INPUTS = ("json", "verbose", "quiet", "show", "open", "maxfail", "x", "run-python")
 """Options for interactive use; workflows set `RUNNER_DEBUG` to log more."""
 COMMAND = "command"
 """The input (not an option) that selects the command."""
@@ -90,10 +96,10 @@ def read_inputs(env: Mapping[str, str]) -> Command:
         expected = f"expected one of {', '.join(COMMANDS)}"
         message = f"{expected}, found {command!r}{did_you_mean(command, COMMANDS)}"
         problems.append(_problem(COMMAND, message))
-    known = options("run") | options("publish")
+    known = {name: each for other in COMMANDS for name, each in options(other).items()}
     # Inputs of other commands may have a value too: their default.
     used = options(command) if command in COMMANDS else {}
-    selected, positional = [command], list[str]()
+    selected, positional = [command, *COMMANDS.get(command, ())], list[str]()
     for name in [name for name in known if name in given]:
         try:
             found = _arguments(name, known[name], given.pop(name), folder)

@@ -24,6 +24,7 @@ EXAMPLES = {
     "init": "ci-eval init --yes",
     "judge check": "ci-eval judge check labels.jsonl --min-kappa 0.6",
     "list": "ci-eval list criteria ci/regex",
+    "merge": "ci-eval merge shards/*",
     "plan": "ci-eval plan --agent weather",
     "publish": "ci-eval publish ci-eval-report",
     "report": "ci-eval report -c stricter.yaml",

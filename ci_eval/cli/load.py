@@ -18,7 +18,7 @@ from ci_eval.records.cases import Status
 from ci_eval.records.errors import ConfigError, NothingSelectedError, Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta
-from ci_eval.run import pipeline
+from ci_eval.run import report_assembly
 from ci_eval.run.arms import NOT_CONFIRMED, Confirmation, base_folder, confirmed_by
 from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.collect import Collected, collected_from
@@ -195,5 +195,5 @@ def judge_again(
     again = collected.run._replace(meta=meta.model_copy(update={"gate": gate}))
     found = collected._replace(run=again)
     baseline = baseline_for(loaded, context, meta)
-    report = pipeline.compare_and_decide(found, loaded.gate, baseline, confirmation)
+    report = report_assembly.compare_and_decide(found, loaded.gate, baseline, confirmation)
     return context.secrets.cleaned(report), loaded, context

@@ -25,6 +25,7 @@ COMMANDS = {
     "init": ("init.command:init", "Write a configuration and a workflow for a repository."),
     "judge": ("judge_check.command:judge", "Measure how well a judge agrees with people."),
     "list": ("plugins:list_plugins", "List plugins, or show the options of one."),
+    "merge": ("run.merge:merge", "Make one run of the reports of shards, and decide."),
     "plan": ("plan:plan", "Show what `run` would execute, without executing it."),
     "publish": ("publish.command:publish", "Post stored reports to their pull request."),
     "report": ("report:report", "Reevaluate the gate for a stored run; write its reports."),

@@ -56,6 +56,21 @@ run_python_option = click.option(
     is_flag=True,
     help="Run Python files that build criteria or evalsets, as `run` does.",
 )
+judge_mode_option = click.option(
+    "--judge-mode",
+    type=click.Choice(["auto", "record", "replay", "off"]),
+    help="Use of cached judge responses; replay calls no model.",
+)
+baseline_save_option = click.option(
+    "--baseline-save",
+    type=click.Choice(["auto", "always"]),
+    is_flag=False,
+    flag_value="always",
+    help="Store the run in the baseline; auto: only if CI runs merged code.",
+)
+section_option = click.option(
+    "--section", default="", help="Name of the CI job, or its matrix as JSON."
+)
 show_option = click.option(
     "--show",
     type=click.IntRange(min=0),

@@ -9,8 +9,7 @@ from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, print_json
 from ci_eval.cli.options import json_option, open_option, out_option, show_option
 from ci_eval.config.config_schema import GateOptions
-from ci_eval.run.pipeline import compare_and_decide
-from ci_eval.run.report_assembly import write_report
+from ci_eval.run.report_assembly import compare_and_decide, write_report
 from ci_eval.run_files.file_names import CONFIG_FILE, PAGE_FILE, REPORT_FOLDER
 from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 

@@ -49,6 +49,37 @@ def artifact_link(env: Mapping[str, str], path: Path) -> str:
     return f"{job}/artifacts/file/{quote(path.absolute().relative_to(project).as_posix())}"
 
 
+def shard_number(env: Mapping[str, str]) -> tuple[int, int | None] | None:
+    """Return the number of this job among equal ones, from 1, and how many there are, if known.
+
+    GitLab (`parallel`) counts from 1, CircleCI (`parallelism`) and an indexed Job of Kubernetes
+    from 0; Kubernetes does not tell the job how many there are:
+
+    - https://docs.gitlab.com/ci/variables/predefined_variables/
+    - https://circleci.com/docs/reference/variables/
+    - https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
+    """
+    for index, total, first in _NUMBERS:
+        if (number := env.get(index, "")).isdecimal():
+            count = env.get(total, "")
+            return int(number) - first + 1, int(count) if count.isdecimal() else None
+    return None
+
+
+_NUMBERS = (
+    ("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
+    ("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
+    ("JOB_COMPLETION_INDEX", "CI_EVAL_SHARDS", 0),
+)
+"""The variables with number and count of a job, and the first number."""
+
+
+def attempt(env: Mapping[str, str]) -> int:
+    """Return how often this run of a workflow was started; 1 if unknown."""
+    number = env.get("GITHUB_RUN_ATTEMPT", "")
+    return int(number) if number.isdecimal() else 1
+
+
 def _values(found: Any) -> Iterator[str]:
     """Yield the values of a matrix, depth first."""
     if isinstance(found, dict | list):

@@ -138,6 +138,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     unconfirmed: str = "",
     exemptions: Sequence[Excused] = (),
     unused: bool = False,
+    missing_shards: Sequence[str] = (),
 ) -> Verdict:
     """Return the verdict.
 
@@ -147,7 +148,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     `loosened` is how the change weakens the gate, beyond what the comparison found; `lacking` is
     why something could not be measured, and `unconfirmed` why the merge base could not be run, if
     known; `exemptions` are the entries of `gate.accept` and `gate.quarantine`; `unused` says
-    whether runs are stored of which none can be compared with.
+    whether runs are stored of which none can be compared with; `missing_shards` have no report.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
@@ -165,6 +166,10 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
         reasons += gate.changes(comparison) if comparison else ()
         reasons += gate.missing_baseline(comparison, unconfirmed) if lacks else ()
     reasons += reasons_of(exemptions, is_compared=compared)
+    if missing_shards:
+        noun = "shard" if len(missing_shards) == 1 else "shards"
+        message = f"no report of {noun} {listed([*missing_shards])}"
+        reasons.append(reason("missing_shards", "incomplete", message))
     reasons += gate.completeness()
     reasons += gate.judgement()
     order = ("blocks", "incomplete", "warns", "info")

@@ -37,6 +37,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_NOTHING = JudgeUsage()
 MAX_UNUSABLE = 10
 """Unusable answers after which a model that gave no usable one is not asked again."""
 MAX_ANSWER_CHARS = 200_000
@@ -49,8 +50,12 @@ _ENDED = {
 
 
 @asynccontextmanager
-async def asking(judging: Judging, context: RunContext) -> AsyncIterator["Asker"]:
+async def asking(
+    judging: Judging, context: RunContext, spent: JudgeUsage = _NOTHING
+) -> AsyncIterator["Asker"]:
     """Provide an `Asker`, which connects to a provider at the first question.
+
+    What is `spent` already counts towards the limits of the run.
 
     Raises:
         UsageError: the cassette or `judge.env_file` cannot be read.
@@ -60,7 +65,7 @@ async def asking(judging: Judging, context: RunContext) -> AsyncIterator["Asker"
     context = replace(context, env=environment(judging, context))
     cassette = _cassette(judging, context)
     async with AsyncExitStack() as stack:
-        yield Asker(judging, context, cassette, stack)
+        yield Asker(judging, context, cassette, stack, spent)
         if cassette and options.mode == "record":
             cassette.tidy()
 
@@ -144,11 +149,14 @@ class Asker:
     _context: RunContext
     _cassette: Cassette | None
     _stack: AsyncExitStack
+    _spent: JudgeUsage = _NOTHING
 
     def __post_init__(self) -> None:
-        options = self._judging.options
+        options, spent = self._judging.options, self._spent
         self._callers: dict[str, Caller] = {}
-        self._budget = Budget(options.max_calls, options.max_cost_usd)
+        self._budget = Budget(
+            options.max_calls, options.max_cost_usd, calls=spent.calls, cost_usd=spent.cost_usd
+        )
         # Equal questions share one call.
         self._in_progress: dict[str, asyncio.Task[Answer]] = {}
         self._recorded: set[str] = set()

@@ -51,6 +51,11 @@ def publish(
     append_outputs(outputs(report, out, exit_code, env), env)
 
 
+def publish_shard(out: Path, exit_code: ExitCode, env: Mapping[str, str]) -> None:
+    """Pass the outputs of a shard, which has no verdict, to the runner."""
+    append_outputs(outputs(None, out, exit_code, env) | {"verdict": ""}, env)
+
+
 def not_evaluated(why: str, *, suite: str = "", link: str = "") -> str:
     """Return a Markdown notice with a link to the log; `why` is Markdown already."""
     what = f"{markdown(suite)} was not evaluated" if suite else "Not evaluated"

@@ -145,6 +145,7 @@ FailureKind = Literal[
     "internal",
     "judge",
     "not_recorded",
+    "not_run",
     "protocol",
     "raised",
     "recorded",
@@ -166,6 +167,7 @@ FailureKind = Literal[
   `ci-eval run --resume`.
 - `not_recorded`: a recording lacks the case. Record the case with `ci-eval run --record`, or
   leave it out.
+- `not_run`: the shard with the case has no report. Run the shard again, then merge.
 - `protocol`: a reply cannot be understood. Make the agent reply as its [type](agents.md)
   describes.
 - `raised`: the agent raised an error. Fix the agent; reproduce it with `ci-eval run --case ID`.

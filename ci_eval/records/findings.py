@@ -260,6 +260,7 @@ ReasonKind = Literal[
     "no_baseline",
     "fails_in_base",
     "unconfirmed",
+    "missing_shards",
     "unmeasured_cases",
     "unjudged_cases",
     "unmeasured_criteria",

@@ -193,6 +193,8 @@ class RunMeta(Stored):
     """The agents that only tell what was recorded, so that no trial can be repeated."""
     lacking: Mapping[str, str] = {}
     """Missing environment variables such as credentials, by agent."""
+    missing_shards: tuple[str, ...] = ()
+    """The shards without a report, such as `3/7`, if the run was merged from shards."""
     from_fork: bool = False
     """Whether it is of a pull request from a fork, which gets no secrets."""
 

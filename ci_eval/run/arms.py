@@ -36,15 +36,19 @@ class Arm(NamedTuple):
     collector: Collector
 
 
-Round = Sequence[tuple[Arm, Iterator[Trial]]]
-"""The trials of a round, by arm."""
+class Round(NamedTuple):
+    """The trials of a round."""
+
+    trials: Sequence[tuple[Arm, Iterator[Trial]]]
+    added: tuple[int, int] = (0, 0)
+    """The number of trials of the change and of its base arm that were not planned."""
 
 
 async def play(trials: Round, participants: Participants, *, concurrency: int) -> None:
     """Execute and score a round, the trials of both arms in turn."""
     async with AsyncExitStack() as stack:
         parts = []
-        for arm, each in trials:
+        for arm, each in trials.trials:
             others = participants.apart()
             landed = await stack.enter_async_context(scoring(arm.plan, others, arm.collector))
             agents = {name: arm.plan.config.agents[name] for name, _ in arm.plan.pairs}
@@ -122,6 +126,10 @@ class _BaseProgress(Progress):
         self.shown.advanced()
         self.failing.add(result)
 
+    def adopted(self, result: TrialResult) -> None:
+        """Count a result."""
+        self.failing.add(result)
+
 
 @dataclass
 class Arms:
@@ -145,20 +153,27 @@ class Arms:
         """Prepare to count the trials of the base arm."""
         self._progress = _BaseProgress(self.outputs.progress)
 
-    def next_round(self) -> Round:
-        """Return the trials that would settle the verdict; empty if it is settled."""
+    def next_round(self) -> Round | None:
+        """Return the trials that would settle the verdict; `None` if it is settled."""
+        if self.change.collector.is_stopped:
+            return None
         found = self._redraws()
         if found and found.base and self.base is None:
             self._prepare()
             found = self._redraws()
         if found is None:
-            return ()
+            return None
         drawn = [(self.change, found.change)]
         drawn += [(self.base, found.base)] if self.base else []
         change, *base = (redraw.count(arm.plan) for arm, redraw in drawn)
         _log.info("a further round of %d trials: %s", change + sum(base), found)
-        self.outputs.progress.rerun(change, sum(base))
-        return [(arm, redraw.trials(arm.plan)) for arm, redraw in drawn if redraw]
+        trials = [(arm, redraw.trials(arm.plan)) for arm, redraw in drawn if redraw]
+        return Round(trials, (change, sum(base)))
+
+    @property
+    def needs_base(self) -> bool:
+        """Whether all trials of the merge base belong to the plan, since no run is stored."""
+        return self.baseline is not None and not self.baseline.runs
 
     def _redraws(self) -> Redraws | None:
         store = self.change.plan.config.baseline

@@ -35,6 +35,9 @@ class Progress:
     def landed(self, result: TrialResult) -> None:
         """Handle a result."""
 
+    def adopted(self, result: TrialResult) -> None:
+        """Handle a result of a shard."""
+
     def advanced(self) -> None:
         """Handle a trial of the base arm."""
 
@@ -98,6 +101,16 @@ class Tally:
                 key = result.key
                 group = GroupKey(agent=key.agent, evalset=key.evalset, criterion=each.name)
                 self.judging[group] = self.judging.get(group, JudgeUsage()) + each.judging
+
+    @property
+    def judged(self) -> JudgeUsage | None:
+        """The usage of all judges; `None` if there are none."""
+        return sum(self.judging.values(), JudgeUsage()) if self.judging else None
+
+    @property
+    def usage(self) -> JudgeUsage:
+        """The usage of all models that ci-eval called."""
+        return (self.judged or JudgeUsage()) + (self.simulation or JudgeUsage())
 
     def totals(self, cases: Totals) -> Totals:
         """Return `cases` with the trials, their times and the models that answered."""
@@ -213,12 +226,25 @@ class Collector:
         line = trace_line(self._secrets.cleaned(trace)) if self._record else ""
         self._waiting[number] = result, line
         while self._next in self._waiting:
-            ready, line = self._waiting.pop(self._next)
-            self.tally.add(ready)
-            self._writer.add(ready)
-            if self._record:
-                self._record.write(line)
-            self._next += 1
+            self._write(*self._waiting.pop(self._next))
+
+    def adopt(self, results: Iterator[TrialResult]) -> None:
+        """Count and write results of another run, which are in the order of the trials."""
+        for each in results:
+            result = self._secrets.cleaned(each)
+            self._outputs.progress.adopted(result)
+            self._write(result, "")
+
+    def adopt_traces(self, path: Path) -> None:
+        """Keep the traces of another run."""
+        self._journal.copy(path)
+
+    def _write(self, result: TrialResult, line: str) -> None:
+        self.tally.add(result)
+        self._writer.add(result)
+        if self._record:
+            self._record.write(line)
+        self._next += 1
 
     def collected(self) -> Collected:
         """Return the run as written."""

@@ -32,8 +32,13 @@ class Participants(NamedTuple):
 
 
 @asynccontextmanager
-async def started(plan: Plan, context: RunContext) -> AsyncIterator[Participants]:
-    """Start the criteria and the client of models; leaving the context stops them."""
+async def started(
+    plan: Plan, context: RunContext, spent: JudgeUsage
+) -> AsyncIterator[Participants]:
+    """Start the criteria and the client of models; leaving the context stops them.
+
+    What is `spent` already counts towards the limits of model calls.
+    """
     simulation = plan.simulation
     users: Users = Scripted
     async with AsyncExitStack() as stack:
@@ -43,7 +48,7 @@ async def started(plan: Plan, context: RunContext) -> AsyncIterator[Participants
             if isinstance(criterion, WorkerCriterion)
         }
         if plan.judged or simulation:
-            asking_all = model_client.asking(plan.config.judging, context)
+            asking_all = model_client.asking(plan.config.judging, context, spent)
             asker = await stack.enter_async_context(asking_all)
             scorers |= {
                 name: model_client.Judged(each, asker) for name, each in plan.judged.items()

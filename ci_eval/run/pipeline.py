@@ -1,27 +1,25 @@
 """The pipeline, from planned trials to a published report."""
 
 import asyncio
+import itertools
 import logging
-from collections.abc import Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 from ci_eval.config import handed_secrets
-from ci_eval.config.config_schema import GateOptions
-from ci_eval.gate.compare import compare
-from ci_eval.gate.decide import count_cases, decide, summarise
-from ci_eval.gate.exemptions import excused, listed
-from ci_eval.gate.missing_credentials import lacked
 from ci_eval.gate.weakened_by_change import rewritten
-from ci_eval.gate.weakened_gate import loosened
 from ci_eval.records.errors import NothingSelectedError
 from ci_eval.records.findings import Report
-from ci_eval.records.results import JudgeUsage, RunMeta
+from ci_eval.records.results import RunMeta
 from ci_eval.run import participants
-from ci_eval.run.arms import NOT_CONFIRMED, Arm, Arms, Confirmation, Round, clear_base, play
+from ci_eval.run.arms import Arm, Arms, Round, clear_base, play
 from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.collect import Collected, Collector, Outputs
+from ci_eval.run.merged_shards import MergedShards
 from ci_eval.run.plan import Plan
-from ci_eval.run.report_assembly import MAX_WORST, clear, worst_results, write_report
+from ci_eval.run.report_assembly import clear, compare_and_decide, write_report
 from ci_eval.run.run_metadata import describe
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import agent_workspace
@@ -30,8 +28,21 @@ from ci_eval.text import templates
 _log = logging.getLogger(__name__)
 
 
-def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
+class ShardRun(NamedTuple):
+    """What a shard observed."""
+
+    collected: Collected
+    duration_s: float
+    unconfirmed: str
+    """Why the agents of the merge base could not be run, although they were to be."""
+
+
+def run(
+    plan: Plan, context: RunContext, outputs: Outputs, shards: MergedShards | None = None
+) -> Report:
     """Execute and score the trials of a plan, compare and decide, write the report, publish it.
+
+    What the `shards` did is taken over: only trials that would settle a doubt are executed.
 
     Raises:
         UsageError: an agent can never start.
@@ -39,27 +50,21 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
         NothingSelectedError: the configuration asks for nothing to be executed.
 
     """
-    if plan.config.mock:
-        raise NothingSelectedError("nothing was run, because of `mock_mode` in the eval config")
-    clear(outputs.folder)
-    clear_base(outputs.folder, resume=outputs.resume)
-    baseline = load_baseline(plan.config, context)
-    participants.check(plan, context)
+    baseline = _prepare(plan, context, outputs)
+    if shards is None:
+        participants.check(plan, context)
     meta = describe(plan, context, outputs.folder)
     if outputs.max_failures:
         meta = meta.model_copy(update={"filtered": True})
+    if shards:
+        meta = meta.model_copy(update={"missing_shards": shards.missing})
     _log_plan(plan, meta)
     is_compared = bool(baseline and baseline.runs)
     weakened = tuple(rewritten(plan.config, meta, context, compared=is_compared))
-    files = handed_secrets.files(plan.config, context)
-    with (
-        agent_workspace(context, files) as room,
-        Collector(plan, meta, outputs, context.secrets) as collector,
-        ExitStack() as stack,
-    ):
-        arms = Arms(Arm(plan, room, collector), meta, outputs, baseline, stack)
-        asyncio.run(_execute_and_score(arms))
-    collected = collector.collected()
+    with _observing(plan, context, outputs, baseline, meta) as arms:
+        arms.unconfirmed = shards.unconfirmed if shards else ""
+        asyncio.run(_execute_and_score(arms, shards))
+    collected = arms.change.collector.collected()
     report = compare_and_decide(
         collected, plan.config.gate, baseline, arms.confirmation(), weakened=weakened
     )
@@ -67,6 +72,52 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
     write_report(report, collected.run, outputs.folder, plan.config.reports, context.secrets)
     outputs.publish(report)
     return report
+
+
+def run_shard(plan: Plan, context: RunContext, outputs: Outputs) -> ShardRun:
+    """Execute and score the trials of a plan, and decide nothing.
+
+    If no run is stored, the agents of the merge base are tried on the same cases.
+
+    Raises:
+        UsageError: an agent can never start.
+        BaselineError: the baseline cannot be read; raised before anything is run.
+        NothingSelectedError: the configuration asks for nothing to be executed.
+
+    """
+    baseline = _prepare(plan, context, outputs)
+    participants.check(plan, context)
+    meta = describe(plan, context, outputs.folder)
+    _log_plan(plan, meta)
+    began = time.monotonic()
+    with _observing(plan, context, outputs, baseline, meta) as arms:
+        asyncio.run(_execute_and_score(arms, decides=False))
+    took = time.monotonic() - began
+    arms.confirmation()  # writes what the base arm showed
+    return ShardRun(arms.change.collector.collected(), took, arms.unconfirmed)
+
+
+def _prepare(plan: Plan, context: RunContext, outputs: Outputs) -> Baseline | None:
+    """Remove the documents of an earlier run, and return the baseline."""
+    if plan.config.mock:
+        raise NothingSelectedError("nothing was run, because of `mock_mode` in the eval config")
+    clear(outputs.folder)
+    clear_base(outputs.folder, resume=outputs.resume)
+    return load_baseline(plan.config, context)
+
+
+@contextmanager
+def _observing(
+    plan: Plan, context: RunContext, outputs: Outputs, baseline: Baseline | None, meta: RunMeta
+) -> Iterator[Arms]:
+    """Open the files of a run, and prepare to run its agents."""
+    files = handed_secrets.files(plan.config, context)
+    with (
+        agent_workspace(context, files) as room,
+        Collector(plan, meta, outputs, context.secrets) as collector,
+        ExitStack() as stack,
+    ):
+        yield Arms(Arm(plan, room, collector), meta, outputs, baseline, stack)
 
 
 def _log_plan(plan: Plan, meta: RunMeta) -> None:
@@ -79,78 +130,40 @@ def _log_plan(plan: Plan, meta: RunMeta) -> None:
         _log.info("%s, scored by %s", shown, ", ".join(criteria))
 
 
-async def _execute_and_score(arms: Arms) -> None:
+async def _execute_and_score(
+    arms: Arms, shards: MergedShards | None = None, *, decides: bool = True
+) -> None:
     """Execute all trials, then those of further rounds, and score each trace when it lands."""
     # Reports need heavy imports, which happen while agents are waited for.
     loading = asyncio.create_task(asyncio.to_thread(templates.prepare))
-    plan, context, _ = arms.change
+    plan, context, collector = arms.change
+    rounds = _rounds(arms, shards, decides=decides)
     try:
-        async with participants.started(plan, context) as others:
-            trials: Round = [(arms.change, plan.trials())]
-            while trials:
-                await play(trials, others, concurrency=plan.config.run.concurrency)
-                trials = [] if arms.change.collector.is_stopped else arms.next_round()
+        first = next(rounds, None)
+        if first is None:
+            return
+        async with participants.started(plan, context, collector.tally.usage) as others:
+            for each in itertools.chain([first], rounds):
+                arms.outputs.progress.rerun(*each.added)
+                await play(each, others, concurrency=plan.config.run.concurrency)
     finally:
         await loading
 
 
-def compare_and_decide(  # noqa: PLR0913  # everything that the report depends on
-    collected: Collected,
-    gate: GateOptions,
-    baseline: Baseline | None,
-    confirmation: Confirmation = NOT_CONFIRMED,
-    *,
-    weakened: Sequence[str] = (),
-    worst: int = MAX_WORST,
-) -> Report:
-    """Compare a run with its baseline, decide, and return the report.
-
-    `confirmation` has what the merge base showed in the same job.  `weakened` says how the change
-    weakens the gate; the report shows at most `worst` results.
-    """
-    run, tally = collected
-    warnings = (*run.meta.warnings, *tally.warnings())
-    meta = run.meta.model_copy(update={"warnings": warnings})
-    comparison = None
-    base = confirmation.base
-    past = (baseline.runs if baseline else ()) or ([base] if base else [])
-    if baseline and past and gate.mode != "threshold":
-        comparison = compare(meta, tally.columns, past, gate, baseline.lineage, base)
-        weakened = (*comparison.loosened, *weakened)
-        comparison = comparison.model_copy(
-            update={
-                "loosened": weakened,
-                "unconfirmed": confirmation.unconfirmed,
-                "base_trials": confirmation.trials,
-            }
-        )
-    elif baseline and baseline.runs:
-        weakened = (*loosened(meta, baseline.runs[0].meta), *weakened)
-    groups = tuple(
-        each.model_copy(update={"judging": tally.judging.get(each.group, each.judging)})
-        for each in summarise(meta, tally.columns)
-    )
-    totals = tally.totals(count_cases(meta, tally.columns, gate))
-    verdict = decide(
-        gate,
-        totals,
-        groups,
-        comparison,
-        baseline_configured=baseline is not None,
-        loosened=() if comparison else weakened,
-        lacking=lacked(meta, groups, tally.simulation, tally.failures),
-        unconfirmed=confirmation.unconfirmed,
-        unused=bool(baseline and baseline.history and not baseline.runs),
-        exemptions=tuple(listed(meta, gate, excused(meta, gate, tally.columns))),
-    )
-    return Report(
-        meta=meta,
-        totals=totals,
-        groups=groups,
-        comparison=comparison,
-        verdict=verdict,
-        judging=sum(tally.judging.values(), JudgeUsage()) if tally.judging else None,
-        simulation=tally.simulation,
-        history=tuple(baseline.history) if baseline else (),
-        worst=tuple(worst_results(run, tally.columns, comparison, worst)),
-    )
+def _rounds(arms: Arms, shards: MergedShards | None, *, decides: bool) -> Iterator[Round]:
+    """Yield the rounds to execute: the planned ones, unless shards did, and further ones."""
+    planned: list[Callable[[], Round | None]] = [
+        lambda: Round([(arms.change, arms.change.plan.trials())])
+    ]
+    if arms.needs_base:
+        planned.append(arms.next_round)
+    for draw in planned:
+        trials = draw()
+        if trials and shards:
+            shards.adopt(arms, trials)
+        elif trials:
+            yield trials
+    # While trials are missing, others could not settle the verdict.
+    decides = decides and not (shards and shards.missing)
+    while decides and (trials := arms.next_round()):
+        yield trials

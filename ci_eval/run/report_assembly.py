@@ -1,14 +1,29 @@
-"""The documents of a report, and the results that it shows in full."""
+"""The report of a run: its content, and its documents."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ci_eval.config.config_schema import GateOptions
+from ci_eval.gate.compare import compare
+from ci_eval.gate.decide import count_cases, decide, summarise
+from ci_eval.gate.exemptions import excused, listed
+from ci_eval.gate.missing_credentials import lacked
+from ci_eval.gate.weakened_gate import loosened
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Reporter
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Comparison, Report
 from ci_eval.records.results import Run, TrialResult
-from ci_eval.run_files.file_names import BASE_FOLDER, REPORT_FILE, RUN_FILE, make_report_folder
+from ci_eval.run.arms import NOT_CONFIRMED, Confirmation
+from ci_eval.run.baseline_choice import Baseline
+from ci_eval.run.collect import Collected
+from ci_eval.run_files.file_names import (
+    BASE_FOLDER,
+    REPORT_FILE,
+    RUN_FILE,
+    SHARD_FILE,
+    make_report_folder,
+)
 from ci_eval.run_files.run_file import read_run, replacing
 from ci_eval.run_files.score_table import Columns
 from ci_eval.text.redact import Secrets
@@ -19,7 +34,7 @@ MAX_WORST = 100
 
 def clear(folder: Path) -> None:
     """Remove the reports of an earlier run, which a run that fails must not leave behind."""
-    names = (REPORT_FILE, *(points.reporter[name].file for name in points.reporter))
+    names = (REPORT_FILE, SHARD_FILE, *(points.reporter[name].file for name in points.reporter))
     for file in names if folder.is_dir() else ():
         (folder / file).unlink(missing_ok=True)
 
@@ -73,4 +88,66 @@ def _graver(result: TrialResult, other: TrialResult) -> bool:
     return (
         result.status is not other.status
         and Status.worst([result.status, other.status]) is result.status
+    )
+
+
+def compare_and_decide(  # noqa: PLR0913  # everything that the report depends on
+    collected: Collected,
+    gate: GateOptions,
+    baseline: Baseline | None,
+    confirmation: Confirmation = NOT_CONFIRMED,
+    *,
+    weakened: Sequence[str] = (),
+    worst: int = MAX_WORST,
+) -> Report:
+    """Compare a run with its baseline, decide, and return the report.
+
+    `confirmation` has what the merge base showed in the same job.  `weakened` says how the change
+    weakens the gate; the report shows at most `worst` results.
+    """
+    run, tally = collected
+    meta = run.meta.model_copy(update={"warnings": (*run.meta.warnings, *tally.warnings())})
+    comparison = None
+    base = confirmation.base
+    past = (baseline.runs if baseline else ()) or ([base] if base else [])
+    if baseline and past and gate.mode != "threshold":
+        comparison = compare(meta, tally.columns, past, gate, baseline.lineage, base)
+        weakened = (*comparison.loosened, *weakened)
+        comparison = comparison.model_copy(
+            update={
+                "loosened": weakened,
+                "unconfirmed": confirmation.unconfirmed,
+                "base_trials": confirmation.trials,
+            }
+        )
+    elif baseline and baseline.runs:
+        weakened = (*loosened(meta, baseline.runs[0].meta), *weakened)
+    groups = tuple(
+        each.model_copy(update={"judging": tally.judging.get(each.group, each.judging)})
+        for each in summarise(meta, tally.columns)
+    )
+    totals = tally.totals(count_cases(meta, tally.columns, gate))
+    verdict = decide(
+        gate,
+        totals,
+        groups,
+        comparison,
+        baseline_configured=baseline is not None,
+        missing_shards=meta.missing_shards,
+        loosened=() if comparison else weakened,
+        lacking=lacked(meta, groups, tally.simulation, tally.failures),
+        unconfirmed=confirmation.unconfirmed,
+        unused=bool(baseline and baseline.history and not baseline.runs),
+        exemptions=tuple(listed(meta, gate, excused(meta, gate, tally.columns))),
+    )
+    return Report(
+        meta=meta,
+        totals=totals,
+        groups=groups,
+        comparison=comparison,
+        verdict=verdict,
+        judging=tally.judged,
+        simulation=tally.simulation,
+        history=tuple(baseline.history) if baseline else (),
+        worst=tuple(worst_results(run, tally.columns, comparison, worst)),
     )

@@ -14,7 +14,7 @@ from ci_eval.records.cases import Json, Status
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.results import Score, TrialResult
-from ci_eval.records.trials import Trace, Trial
+from ci_eval.records.trials import Failure, Trace, Trial
 from ci_eval.run.collect import Collector
 from ci_eval.run.execute import Landed
 from ci_eval.run.participants import Participants
@@ -80,10 +80,25 @@ async def score(
     trial: Trial, trace: Trace, criteria: Mapping[str, AnyCriterion], scorers: Mapping[str, Scorer]
 ) -> TrialResult:
     """Score `trace` by every criterion; what cannot be scored is an error that says why."""
-    scores = []
-    for name, criterion in criteria.items():
-        found = await _score(criterion, trial, trace, scorers.get(name))
-        scores.append(found.model_copy(update={"name": name}))
+    scores = {
+        name: await _score(criterion, trial, trace, scorers.get(name))
+        for name, criterion in criteria.items()
+    }
+    return _result(trial, trace, scores)
+
+
+def unobserved(trial: Trial, failure: Failure, criteria: Mapping[str, AnyCriterion]) -> TrialResult:
+    """Return the result of a trial that nobody observed."""
+    trace = Trace(key=trial.key, error=failure)
+    return _result(trial, trace, {name: _lost(each, failure) for name, each in criteria.items()})
+
+
+def _lost(criterion: AnyCriterion, failure: Failure) -> Score:
+    return criterion.unscored(Status.ERROR, f"not observed: {failure.message}")
+
+
+def _result(trial: Trial, trace: Trace, found: Mapping[str, Score]) -> TrialResult:
+    scores = [each.model_copy(update={"name": name}) for name, each in found.items()]
     judged = [each.status for each in scores if not each.informational]
     status = Status.ERROR if trace.error else Status.worst(judged)
     return TrialResult(
@@ -115,7 +130,7 @@ async def _score(
 ) -> Score:
     case = trial.case
     if trace.error:
-        return criterion.unscored(Status.ERROR, f"not observed: {trace.error.message}")
+        return _lost(criterion, trace.error)
     if unreported := criterion.not_observed(trace.invocations):
         return criterion.unscored(Status.ERROR, unreported)
     skip_reason = criterion.skip_reason(case)

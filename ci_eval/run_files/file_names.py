@@ -14,6 +14,8 @@ BASE_FOLDER = "base"
 """In the folder of a run: the same files for the base arm."""
 REPORT_FILE = "report.json"
 PAGE_FILE = "report.html"
+SHARD_FILE = "shard.json"
+"""Beside the files of a run, if it is a shard of a suite: which one, and of what."""
 
 
 def make_report_folder(folder: Path) -> None:

@@ -39,14 +39,20 @@ def read_traces(path: Path, place: tuple[str, str, str]) -> dict[TrialKey, Trace
     Lines that are damaged, or too long, are left out.
     """
     found: dict[TrialKey, Trace] = {}
+    for key, line in _traces(path):
+        trace = trace_of(key, row_of(line)) if key.place == place else None
+        if trace:
+            found[key] = trace
+    return found
+
+
+def _traces(path: Path) -> Iterator[tuple[TrialKey, bytes]]:
+    """Yield each whole line about a trial."""
     with path.open("rb") as file:
         for line in iter(lambda: file.readline(MAX_LINE_BYTES), b""):
-            row = row_of(line)
-            key = key_of(row)
-            trace = trace_of(key, row) if key and key.place == place else None
-            if key and trace:
-                found[key] = trace
-    return found
+            key = key_of(row_of(line)) if line.endswith(b"\n") else None
+            if key:
+                yield key, line
 
 
 class Journal:
@@ -80,7 +86,7 @@ class Journal:
         waits = trace.error and trace.error.kind == "waiting"
         if trace.key in self._begun.places and not waits:
             # Written before the trace, so that a failed conversation is never resumed.
-            self._begun.write(trace.key, _line(names_of(trace.key) | {"over": True}))
+            self._begun.write(trace.key, _line(names_of(trace.key) | {"over": True}).encode())
             del self._begun.places[trace.key]
         line = trace_line(
             trace,
@@ -90,7 +96,12 @@ class Journal:
             case_fingerprint=case_fingerprint if trace is found else "",
             **({"output": trace.output} if trace.output else {}),
         )
-        self._traces.write(trace.key, line)
+        self._traces.write(trace.key, line.encode())
+
+    def copy(self, path: Path) -> None:
+        """Add the traces in another file, as they are."""
+        for key, line in _traces(path):
+            self._traces.write(key, line)
 
     def keep(self, trial: Trial, begun: Begun) -> None:
         """Store the progress of the conversation of `trial`.
@@ -109,7 +120,7 @@ class Journal:
                 each.model_dump(mode="json", exclude_none=True) for each in begun.answered
             ],
         }
-        self._begun.write(key, _line(row))
+        self._begun.write(key, _line(row).encode())
 
     def observed(self, trial: Trial) -> Trace | Begun | None:
         """Return the trace or the progress of `trial` from an earlier run, if usable.
@@ -178,9 +189,9 @@ class _Lines:
             line = self._file.readline(MAX_LINE_BYTES)
         return line
 
-    def write(self, key: TrialKey, line: str) -> None:
+    def write(self, key: TrialKey, line: bytes) -> None:
         self.places[key] = self._file.seek(0, 2)
-        self._file.write(line.encode())
+        self._file.write(line)
         self._file.flush()
 
     def read(self, key: TrialKey) -> Mapping[str, Json]:

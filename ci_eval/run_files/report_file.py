@@ -3,14 +3,10 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Report
-from ci_eval.run_files.run_file import check_version
-from ci_eval.text.json_stream import Element
-from ci_eval.text.json_text import RESULT_DEPTH, JsonText, NotJsonError, parse_json
-from ci_eval.text.validation_messages import explain
+from ci_eval.run_files.stored_document import parsed, validated
+from ci_eval.text.json_text import JsonText
 from ci_eval.text.yaml_files import MAX_TEXT, Loc, read_text
 
 
@@ -45,24 +41,11 @@ def report_in(text: str, *, shown: str, limits: Limits | None = None) -> Report:
         UsageError: the text is no valid report, has another version or exceeds the limits.
 
     """
-    try:
-        # A report contains results, at a greater depth.
-        value = parse_json(text, max_depth=RESULT_DEPTH + 10)
-    except NotJsonError as exc:
-        line = 1 + text.count("\n", 0, exc.position)
-        raise UsageError(problems=[Problem(str(exc), shown, line)]) from exc
-    found = JsonText(value, shown, text)
-    if not isinstance(value, dict) or "verdict" not in value:
-        raise UsageError(problems=[Problem("is not a report of ci-eval", shown, 1)])
+    found = parsed(text, shown=shown, what="report", key="verdict")
     if limits:
         # Before validation: pydantic's errors can be as large as the document.
         _keep_within(limits, found)
-    check_version(Element(value.get("schema_version"), 1, ""), shown, UsageError)
-    try:
-        return Report.model_validate(value)
-    except ValidationError as exc:
-        problems = (found.problem(message, loc) for loc, message in explain(exc, Report))
-        raise UsageError(problems=problems) from exc
+    return validated(found, Report, shown=shown)
 
 
 def _keep_within(limits: Limits, text: JsonText) -> None:

@@ -26,9 +26,12 @@ class Cell:
     lost: tuple[int, ...] = ()
     """The group of each observation that ended in an error."""
     skipped: int = 0
+    seconds: float = 0.0
+    """The duration of all trials together."""
 
     def add(self, score: Score, result: TrialResult) -> None:
         """Add one observation."""
+        self.seconds += result.duration_s
         value = score.value
         if value is None and score.status is not Status.ERROR:
             self.skipped += 1
@@ -77,6 +80,11 @@ class Cell:
         if len(self.units) == 1:
             return self.units[0]
         return [value for unit in self.units for value in unit]
+
+    @property
+    def trials(self) -> int:
+        """The number of trials."""
+        return self.measured + self.errors + self.confirmations + self.skipped
 
     @property
     def measured(self) -> int:

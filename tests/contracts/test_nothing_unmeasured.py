@@ -18,7 +18,7 @@ from ci_eval.records.errors import NothingSelectedError, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, RunMeta, TrialResult
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
-from ci_eval.run import pipeline
+from ci_eval.run import report_assembly
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Tally
 from ci_eval.run.plan import Plan, plan
@@ -271,7 +271,7 @@ def outcome_of(suite: Suite) -> Outcome | None:
         tally.add(result)
     observed = Collected(Run(meta, lambda: iter(results)), tally)
     before = Baseline(past) if suite.before else None
-    return Outcome(pipeline.compare_and_decide(observed, found.config.gate, before), results)
+    return Outcome(report_assembly.compare_and_decide(observed, found.config.gate, before), results)
 
 
 # --- What must hold -------------------------------------------------------------------------

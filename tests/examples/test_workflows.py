@@ -14,6 +14,10 @@ WRITES = {
     ("evaluate.yml", "evaluate"): {"pull-requests"},
     ("evaluate.yml", "baseline"): {"contents"},
     ("publish.yml", "publish"): {"pull-requests"},
+    ("shards.yml", "plan"): set(),
+    ("shards.yml", "shard"): set(),
+    ("shards.yml", "merge"): {"pull-requests"},
+    ("shards.yml", "baseline"): {"contents"},
 }
 """What each job may write."""
 

@@ -44,7 +44,7 @@ from ci_eval.records.errors import CiEvalError, TrialError
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, collected_from
-from ci_eval.run.pipeline import compare_and_decide
+from ci_eval.run.report_assembly import compare_and_decide
 from ci_eval.run.score import score
 from ci_eval.run_files.journal import Journal
 from ci_eval.run_files.report_file import read_report, report_in

@@ -1,70 +1,11 @@
 """The change against its merge base in one job, by the command, with real agents and git."""
 
 import json
-import os
-import subprocess
-import sys
 import venv
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-from support.git_repositories import ENV, Repo
-
-YES = "def answer(message):\n    return 'yes'\n"
-CONFIG = """\
-name: shop
-agents: {bot: {python: "bot:answer"}}
-evalsets: {smoke: evals/smoke.csv}
-criteria: {response_match_score: 0.8}
-baseline: {store: file}
-run: {concurrency: 2}
-"""
-
-
-def evalset(count: int) -> str:
-    return "id,prompt,expected\n" + "".join(f"c{n},question {n},yes\n" for n in range(count))
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Suite(Repo):
-    """A repository with an agent, its evalset and a stored run."""
-
-    def ci_eval(self, *args: str, **env: str) -> Ended:
-        """Run a command of ci-eval."""
-        command = [sys.executable, "-m", "ci_eval", *args]
-        variables = {**ENV, "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **env}
-        done = subprocess.run(
-            command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False
-        )
-        return Ended(done.returncode, done.stdout, done.stderr)
-
-    def begin(self, count: int = 5, *, env: dict[str, str] | None = None, **files: str) -> None:
-        """Commit the agent, store a run of it, and begin a branch."""
-        given = {"bot.py": YES, "ci-eval.yaml": CONFIG, ".gitignore": "ci-eval-report\nlog\n"}
-        self.commit("agent", **{**given, "evals/smoke.csv": evalset(count), **files})
-        if "store: file" in given["ci-eval.yaml"] and "ci-eval.yaml" not in files:
-            assert self.ci_eval("run", **env or {}).code == 0
-            assert self.ci_eval("baseline", "save").code == 0
-            self.commit("baseline")
-        self.git("checkout", "--quiet", "-b", "change")
-
-    def change(self, code: str) -> Ended:
-        """Commit another agent, and run the suite."""
-        self.commit("change", **{"bot.py": code})
-        return self.ci_eval("run")
-
-    def report(self) -> Any:
-        return json.loads((self.folder / "ci-eval-report/report.json").read_text())
-
-    @property
-    def base_run(self) -> Path:
-        return self.folder / "ci-eval-report/base/run.json"
+from support.git_suites import CONFIG, YES, Suite, evalset
 
 
 @pytest.fixture

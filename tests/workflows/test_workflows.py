@@ -243,6 +243,52 @@ def test_what_a_fork_measured_is_posted_by_the_second_workflow(
     assert not list(job.workspace.iterdir())  # nothing was checked out
 
 
+# --- Suites in shards -------------------------------------------------------------------------
+
+
+@BOTH
+def test_shards_are_planned_run_and_merged(
+    repo: Repository, fake: FakeGitHub, variant: str, tmp_path: Path
+) -> None:
+    repo.actions = {"OWNER/ci-eval": str(ROOT), "OWNER/ci-eval/host": str(ROOT / "host")}
+    (repo.folder / "ci-eval.yaml").write_text(CONFIG, encoding="utf-8")
+    repo.github["sha"] = repo.commit()
+    workflow = example("shards.yml", variant, tmp_path)
+
+    plan, *shards, merge, _ = repo.run(workflow, event=PULL_REQUEST)
+
+    assert json.loads(plan.outputs["matrix"]) == {"shard": ["1/4", "2/4", "3/4", "4/4"]}
+    assert [job.matrix for job in shards] == [{"shard": f"{n}/4"} for n in (1, 2, 3, 4)]
+    assert [job.result for job in shards] == ["success"] * 4, told(shards[0])
+    assert merge.result == "success", told(merge)
+    assert merge.step("merge").outputs["verdict"] == "passed"
+    (body,) = fake.bodies()
+    assert "12 of 12 cases passed" in body
+
+
+@BOTH
+def test_a_shard_that_fails_leaves_the_suite_without_a_verdict(
+    repo: Repository, fake: FakeGitHub, variant: str, tmp_path: Path
+) -> None:
+    repo.actions = {"OWNER/ci-eval": str(ROOT), "OWNER/ci-eval/host": str(ROOT / "host")}
+    (repo.folder / "ci-eval.yaml").write_text(CONFIG, encoding="utf-8")
+    repo.github["sha"] = repo.commit()
+    workflow = example("shards.yml", variant, tmp_path)
+    text = workflow.read_text(encoding="utf-8")
+    assert "      # It ends with an error" in text
+    crash = (
+        "      - if: strategy.job-index == 2\n        run: exit 1\n      # It ends with an error"
+    )
+    workflow.write_text(text.replace("      # It ends with an error", crash), encoding="utf-8")
+
+    _, *shards, merge, _ = repo.run(workflow, event=PULL_REQUEST)
+
+    assert [job.result for job in shards] == ["success", "success", "failure", "success"]
+    assert merge.step("merge").outputs["verdict"] == "incomplete"
+    (body,) = fake.bodies()
+    assert "no report of shard 3/4" in body
+
+
 # --- What `ci-eval init` writes ---------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
 from ci_eval.cli.options import config_option, json_option
 from ci_eval.records.errors import ExitCode
-from ci_eval.run.pipeline import compare_and_decide
+from ci_eval.run.report_assembly import compare_and_decide
 from ci_eval.run_files.file_names import REPORT_FOLDER
 from ci_eval.text.templates import counted
 

@@ -21,8 +21,7 @@ from ci_eval.plugins import points
 from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected
-from ci_eval.run.pipeline import compare_and_decide
-from ci_eval.run.report_assembly import MAX_WORST
+from ci_eval.run.report_assembly import MAX_WORST, compare_and_decide
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
 from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.score_table import Past

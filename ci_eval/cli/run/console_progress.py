@@ -13,6 +13,7 @@ from ci_eval.records.findings import Report
 from ci_eval.records.results import TrialResult
 from ci_eval.run import collect, pipeline
 from ci_eval.run.collect import Outputs
+from ci_eval.run.merged_shards import MergedShards
 from ci_eval.run.plan import Plan
 from ci_eval.run.requirements import unread_expectations
 from ci_eval.runtime import isolation
@@ -27,14 +28,16 @@ STEPS = 10
 
 
 def run_watched(
-    plan: Plan, context: RunContext, outputs: Outputs, publish: Callable[[Report], None]
+    plan: Plan,
+    context: RunContext,
+    outputs: Outputs,
+    publish: Callable[[Report], None],
+    shards: MergedShards | None = None,
 ) -> Report | None:
-    """Run `plan`, show its progress and warnings, and return the report; `None` if interrupted."""
-    unread = unread_expectations(plan.config, plan.evalsets, plan.pairs)
-    console.say_problems([*plan.warnings, *(() if plan.filtered else unread)])
-    isolation.close_memory()
-    context.clone.look()
+    """Run `plan`, show its progress and warnings, and return the report; `None` if interrupted.
 
+    What `shards` did is taken over.
+    """
     is_over = False
 
     def warn_and_publish(report: Report) -> None:
@@ -44,17 +47,42 @@ def run_watched(
             console.say(f"warning: {warning}")
         publish(report)
 
-    progress = (
-        collect.Progress() if logs.is_quiet() else Progress(plan.count, grouped=context.in_actions)
-    )
-    outputs = replace(outputs, progress=progress, publish=warn_and_publish)
+    count = 0 if shards else plan.count
+    outputs = replace(_watched(plan, context, outputs, count), publish=warn_and_publish)
     try:
-        return pipeline.run(plan, context, outputs)
+        return pipeline.run(plan, context, outputs, shards)
     except KeyboardInterrupt:
         if is_over:
             raise  # the run has a verdict, and only its publication was interrupted
-        console.say(f"interrupted; partial results are in {outputs.folder}")
+        _say_interrupted(outputs)
         return None
+
+
+def run_shard_watched(
+    plan: Plan, context: RunContext, outputs: Outputs
+) -> pipeline.ShardRun | None:
+    """Run a shard, show its progress and warnings, and return its run; `None` if interrupted."""
+    try:
+        return pipeline.run_shard(plan, context, _watched(plan, context, outputs, plan.count))
+    except KeyboardInterrupt:
+        _say_interrupted(outputs)
+        return None
+
+
+def _watched(plan: Plan, context: RunContext, outputs: Outputs, count: int) -> Outputs:
+    """Show the warnings of a plan, and return outputs with the progress of `count` trials."""
+    unread = unread_expectations(plan.config, plan.evalsets, plan.pairs)
+    console.say_problems([*plan.warnings, *(() if plan.filtered else unread)])
+    isolation.close_memory()
+    context.clone.look()
+    progress = (
+        collect.Progress() if logs.is_quiet() else Progress(count, grouped=context.in_actions)
+    )
+    return replace(outputs, progress=progress)
+
+
+def _say_interrupted(outputs: Outputs) -> None:
+    console.say(f"interrupted; partial results are in {outputs.folder}")
 
 
 class Progress(collect.Progress):
@@ -80,7 +108,7 @@ class Progress(collect.Progress):
             self._bar.start()
         elif self._grouped:
             sys.stderr.write(f"::group::{self._count} trials\n")
-        else:
+        elif self._count:
             say(counted(self._count, "trial"))
         return self
 

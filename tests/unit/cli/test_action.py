@@ -9,7 +9,15 @@ import click
 import pytest
 
 from ci_eval.cli import action, main
-from ci_eval.cli.action import COMMAND, DEFAULTS, TOKEN, WORKING_DIRECTORY, options, read_inputs
+from ci_eval.cli.action import (
+    COMMAND,
+    COMMANDS,
+    DEFAULTS,
+    TOKEN,
+    WORKING_DIRECTORY,
+    options,
+    read_inputs,
+)
 from ci_eval.pull_requests.github_runner import outputs
 from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
@@ -48,19 +56,19 @@ def problems(**inputs: str) -> list[str]:
 def test_action_yml_lists_the_inputs_that_are_read(documented: dict[str, Any]) -> None:
     assert set(documented["inputs"]) == {
         *(COMMAND, WORKING_DIRECTORY, TOKEN),
-        *options("run"),
-        *options("publish"),
+        *(name for command in COMMANDS for name in options(command)),
     }
 
 
 def test_options_for_interactive_use_are_no_inputs() -> None:
-    assert not {"json", "verbose", "quiet"} & (options("run") | options("publish")).keys()
+    known = {name for command in COMMANDS for name in options(command)}
+    assert not {"json", "verbose", "quiet", "run-python"} & known
 
 
 def test_action_yml_lists_the_outputs_that_are_written(documented: dict[str, Any]) -> None:
     assert list(documented["outputs"]) == [
         *outputs(None, Path(), ExitCode.PASSED, {}),
-        *("comment-status", "comment-url"),
+        *("comment-status", "comment-url", "matrix"),
     ]
 
 
@@ -88,7 +96,8 @@ def test_the_defaults_in_action_yml_are_those_of_the_command_line(
 
 
 def test_the_documented_type_is_the_one_that_is_checked(documented: dict[str, Any]) -> None:
-    for name, parameter in (options("run") | options("publish")).items():
+    known = {name: each for command in COMMANDS for name, each in options(command).items()}
+    for name, parameter in known.items():
         type_, _, _ = documented["inputs"][name]["description"].partition(".")
         match parameter:
             case click.Argument() | click.Option(multiple=True):
@@ -247,7 +256,10 @@ def test_every_problem_is_told_at_once() -> None:
         confg="a",
     ) == [
         "input 'working-directory': there is no folder 'no/where'",
-        "input 'command': expected one of run, publish, found 'pubish'. Did you mean 'publish'?",
+        (
+            "input 'command': expected one of run, publish, plan, merge, found 'pubish'. "
+            "Did you mean 'publish'?"
+        ),
         "input 'repeats': expected a whole number, found 'x'",
         "input 'baseline-save': expected auto, true or false, found 'si'",
         (

@@ -13,7 +13,7 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.findings import CaseChange, GroupKey
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import collected_from
-from ci_eval.run.pipeline import compare_and_decide
+from ci_eval.run.report_assembly import compare_and_decide
 
 CHANGE = CaseChange(
     group=GroupKey(agent="a", evalset="e", criterion="c"),

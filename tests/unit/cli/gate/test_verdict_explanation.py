@@ -9,7 +9,7 @@ from ci_eval.gate import between_runs
 from ci_eval.records.errors import UsageError
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import collected_from
-from ci_eval.run.pipeline import compare_and_decide
+from ci_eval.run.report_assembly import compare_and_decide
 
 BEFORE = "\n".join(f"c{n} {n % 2} 1 1" for n in range(30))
 WORSE = "\n".join(f"c{n} 0 {n % 3 % 2} 0" for n in range(30))

@@ -1,0 +1,92 @@
+"""The end of a run: its report on the console, in the baseline, on the runner and posted."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ci_eval.cli import console, load
+from ci_eval.cli.baseline import baseline_saving
+from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files, print_json
+from ci_eval.cli.publish.posting_options import tell, tell_none
+from ci_eval.pull_requests import github_runner
+from ci_eval.records.errors import CiEvalError, ExitCode
+from ci_eval.records.findings import Report
+from ci_eval.run.plan import Plan
+from ci_eval.run_files.file_names import PAGE_FILE
+from ci_eval.runtime.context import RunContext
+from ci_eval.text.templates import counted
+
+
+def finished(
+    config: str,
+    folder: Path,
+    options: dict[str, Any],
+    work: Callable[[], int | None],
+    *,
+    as_json: bool = False,
+) -> int:
+    """Do the work of a run and return its exit code; if it ends without a report, say so.
+
+    `work` returns its exit code, or `None` if it was interrupted.
+    """
+    env = load.context_of(Path(config)).env
+    try:
+        with naming_files():
+            code = work()
+    except CiEvalError as exc:
+        github_runner.publish(None, folder, exc.exit_code, env, ())
+        # An empty selection says nothing about the change.
+        is_news = exc.exit_code is not ExitCode.NOTHING_SELECTED
+        with apart_from_json(as_json=as_json):
+            tell_none(_why(exc), config, options, is_news=is_news)
+        raise
+    if code is None:
+        github_runner.publish(None, folder, ExitCode.INTERRUPTED, env, ())
+        with apart_from_json(as_json=as_json):
+            tell_none("the run was interrupted", config, options, is_news=False)
+        return ExitCode.INTERRUPTED
+    return code
+
+
+def _why(error: CiEvalError) -> str:
+    """Return the cause of an error, as the end of a sentence."""
+    first, *others = error.problems or (str(error),)
+    more = f", and {counted(len(others), 'more problem')}" if others else ""
+    return f"{first}{more}{error.hint and f'; {error.hint}'}"
+
+
+def publication(
+    plan: Plan, context: RunContext, folder: Path, options: dict[str, Any], *, as_json: bool
+) -> Callable[[Report], None]:
+    """Return the function that publishes a report as the options request.
+
+    Raises:
+        ConfigError: the run is to be stored, but no baseline is configured.
+
+    """
+    configured = plan.config
+    if options["baseline_save"] == "always":
+        load.require_baseline(configured)
+
+    def publish(report: Report) -> None:
+        with apart_from_json(as_json=as_json):
+            console.out_report(report, str(folder), most=console.shown_cases(options["show"]))
+        if options["baseline_save"] == "auto":
+            baseline_saving.save_if_merged(configured, str(folder), context)
+        elif options["baseline_save"]:
+            baseline_saving.save_after_run(configured, str(folder), context)
+        code, reports = EXIT_CODES[report.verdict.outcome], configured.reports
+        with apart_from_json(as_json=as_json):
+            github_runner.publish(report, folder, code, context.env, tuple(reports))
+            tell(report, options, context, reports)
+
+    return publish
+
+
+def shown(report: Report, folder: Path, options: dict[str, Any], *, as_json: bool) -> int:
+    """Open the page of a report and print it as JSON, as the options request."""
+    if options["opens"]:
+        console.open_page(folder / PAGE_FILE)
+    if as_json:
+        print_json(report.model_dump(mode="json"))
+    return EXIT_CODES[report.verdict.outcome]

@@ -1,0 +1,129 @@
+"""The shard that the options of `ci-eval run` select."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ci_eval.forge import ci_job
+from ci_eval.records.cases import Status
+from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.run import shards
+from ci_eval.run.pipeline import ShardRun
+from ci_eval.run.plan import Plan
+from ci_eval.run_files.report_phrases import listed
+from ci_eval.run_files.shard_files import (
+    MAX_SHARDS,
+    Shard,
+    ShardPlan,
+    ShardReport,
+    read_plan,
+)
+from ci_eval.runtime.context import RunContext
+from ci_eval.text.fingerprint import fingerprint
+from ci_eval.text.templates import counted, duration
+
+_WHOLE = ("failed", "maxfail", "adk_results")
+"""Options of whole suites."""
+
+
+class ShardOption:
+    """One shard of a suite, and how its cases are assigned."""
+
+    def __init__(self, plan: Plan, context: RunContext, options: Mapping[str, Any]) -> None:
+        """Read the options of a run.
+
+        Raises:
+            UsageError: they name no shard, or the plan is of something else.
+
+        """
+        _refuse_others(options)
+        self._manifest = shards.manifest_of(plan, context)
+        self._planned = self._plan_in(options["plan"]) if options["plan"] else None
+        total = len(self._planned.shards) if self._planned else None
+        self.shard = shard_of(options["shard"], context.env, total)
+        self.part = shards.part(plan, self.shard, self._planned)
+        self._env = context.env
+
+    def _plan_in(self, given: str) -> ShardPlan:
+        planned = read_plan(Path(given), shown=given)
+        if differences := listed([*self._manifest.differences(planned.manifest)]):
+            message = f"{given} was made for something else: {differences}"
+            raise UsageError(
+                message, hint="make the plan anew: `ci-eval plan --shards N --out FILE`"
+            )
+        return planned
+
+    def report_of(self, done: ShardRun) -> ShardReport:
+        """Return the facts of the finished shard."""
+        run, tally = done.collected
+        errors = sum(each.status is Status.ERROR for each in run.results())
+        return ShardReport(
+            manifest=self._manifest,
+            index=self.shard.index,
+            total=self.shard.total,
+            assignment=fingerprint(self._planned.model_dump(mode="json")) if self._planned else "",
+            trials=tally.trials,
+            unmeasured=errors,
+            duration_s=round(done.duration_s, 3),
+            workflow_run=ci_job.run_link(self._env),
+            attempt=ci_job.attempt(self._env),
+            unconfirmed=done.unconfirmed,
+        )
+
+
+def described(report: ShardReport) -> str:
+    """Return what a shard did, in one line."""
+    trials, took = counted(report.trials, "trial"), duration(report.duration_s)
+    lost = f", {report.unmeasured} not measured" if report.unmeasured else ""
+    return f"shard {report.shard}: {trials} in {took}{lost}; `ci-eval merge` decides"
+
+
+def exit_code(report: ShardReport) -> ExitCode:
+    """Return the exit code of a shard, which decides nothing."""
+    return ExitCode.INCOMPLETE if report.unmeasured else ExitCode.PASSED
+
+
+def _refuse_others(options: Mapping[str, Any]) -> None:
+    names = [f"--{name.replace('_', '-')}" for name in _WHOLE if options[name]]
+    if options["baseline_save"] == "always":
+        names.append("--baseline-save")
+    if options["judge_mode"] == "record":
+        names.append("--judge-mode record")
+    if names:
+        message = f"a shard cannot be run with {listed(names)}, which concerns the whole suite"
+        raise UsageError(message, hint="leave it out, or run the whole suite in one job")
+
+
+def shard_of(given: str, env: Mapping[str, str], total: int | None) -> Shard:
+    """Return the shard that `--shard` names; `total` is how many a plan has, if there is one.
+
+    Raises:
+        UsageError: it names none.
+
+    """
+    found = _number_in(given, env)
+    index, count = found[0], found[1] or total
+    if count is None:
+        message = "the number of shards is unknown: set CI_EVAL_SHARDS, or pass a plan with --plan"
+        raise UsageError(message)
+    if total is not None and count != total:
+        raise UsageError(f"--shard says {count} shards, but the plan has {total}")
+    if not (1 <= index <= count <= MAX_SHARDS):
+        message = f"there is no shard {index}/{count}; they are numbered from 1, up to {MAX_SHARDS}"
+        raise UsageError(message)
+    return Shard(index, count)
+
+
+def _number_in(given: str, env: Mapping[str, str]) -> tuple[int, int | None]:
+    if given == "auto":
+        if found := ci_job.shard_number(env):
+            return found
+        message = (
+            "--shard auto finds no number of this job: it reads CI_NODE_INDEX (GitLab), "
+            "CIRCLE_NODE_INDEX (CircleCI) and JOB_COMPLETION_INDEX (Kubernetes)"
+        )
+        raise UsageError(message, hint="pass it: `--shard 2/7`")
+    if numbers := re.fullmatch(r"(\d{1,4})(?:/(\d{1,4}))?", given, re.ASCII):
+        return int(numbers[1]), int(numbers[2]) if numbers[2] else None
+    raise UsageError(f"--shard expects a number such as 2/7, or auto, found {given!r}")

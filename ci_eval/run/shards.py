@@ -1,0 +1,182 @@
+"""Division of a suite into shards, each of which one job runs.
+
+Without a plan, a hash of its names assigns each case, so all jobs agree without talking.  A plan
+assigns cases by their stored durations: the longest first, each to the shard that is done first
+(longest processing time; Graham, Bounds on Multiprocessing Timing Anomalies, 1969).
+"""
+
+import hashlib
+import heapq
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ci_eval import __version__
+from ci_eval.config.criterion_facts import facts_of
+from ci_eval.config.validated_config import Config
+from ci_eval.records.cases import Json
+from ci_eval.records.errors import UsageError
+from ci_eval.run.plan import Plan
+from ci_eval.run_files.score_table import Past
+from ci_eval.run_files.shard_files import Manifest, PlannedShard, Shard, ShardPlan
+from ci_eval.runtime.context import RunContext
+from ci_eval.text.fingerprint import fingerprint
+from ci_eval.text.templates import counted
+
+Place = tuple[str, str, str]
+"""Agent, evalset and case."""
+
+
+def manifest_of(plan: Plan, context: RunContext) -> Manifest:
+    """Return what all shards of `plan` must have in common."""
+    config = plan.config
+    file = hashlib.sha256(config.path.read_bytes()).hexdigest()
+    chosen: Json = [file, plan.repeats, [[*pair, *names] for pair, names in plan.pairs.items()]]
+    return Manifest(
+        suite=config.suite,
+        version=__version__,
+        commit=context.clone.head,
+        configuration=fingerprint(chosen),
+        evalsets=_contents(plan),
+        criteria={
+            name: fingerprint(facts_of(each, config.judging, context).model_dump(mode="json"))
+            for name, each in plan.criteria.items()
+        },
+    )
+
+
+def _contents(plan: Plan) -> dict[str, str]:
+    """Return a fingerprint of the cases of each evalset, in their order."""
+    hashes = {evalset: hashlib.blake2b(digest_size=8) for _, evalset in plan.pairs}
+    for trial in replace(plan, repeats=1).trials():
+        key = trial.key
+        hashes[key.evalset].update(f"{key.agent}\0{key.case}\0{trial.fingerprint}\n".encode())
+    return {name: each.hexdigest() for name, each in hashes.items()}
+
+
+def divided(plan: Plan, total: int, manifest: Manifest, past: Sequence[Past]) -> ShardPlan:
+    """Divide the cases of `plan` among `total` shards, by their durations in the `past` runs.
+
+    Raises:
+        UsageError: there are fewer cases than shards.
+
+    """
+    places = _places(plan, total)
+    known = seconds_of(past)
+    usual = statistics.median(known.values()) if known else 1.0
+    seconds = {place: known.get(place, usual) * plan.repeats for place in places}
+    loads = [(0.0, number) for number in range(total)]
+    shards: list[list[Place]] = [[] for _ in range(total)]
+    # Cases of equal duration are dealt in the order of the plan.
+    for place in sorted(places, key=seconds.__getitem__, reverse=True):
+        load, number = heapq.heappop(loads)
+        shards[number].append(place)
+        heapq.heappush(loads, (load + seconds[place], number))
+    return ShardPlan(
+        manifest=manifest,
+        shards=tuple(
+            PlannedShard(
+                trials=len(each) * plan.repeats,
+                expected_s=_expected(plan, Shard(number, total), [seconds[p] for p in each])
+                if known
+                else None,
+                cases=_by_names(each),
+            )
+            for number, each in enumerate(shards, 1)
+        ),
+    )
+
+
+def _expected(plan: Plan, shard: Shard, seconds: Sequence[float]) -> float:
+    """Return the seconds that a shard takes if its trials run concurrently as well as they can.
+
+    `seconds` are those of all trials of each case.
+    """
+    slots = config_of(plan.config, shard).run.concurrency
+    return round(max(sum(seconds) / slots, max(seconds, default=0.0) / plan.repeats), 3)
+
+
+def seconds_of(past: Sequence[Past]) -> dict[Place, float]:
+    """Return the seconds that a trial of each case takes: the median over the runs of its mean."""
+    found: dict[Place, list[float]] = {}
+    for run in past:
+        for (agent, evalset, _), column in run.columns.groups.items():
+            for case, cell in column.items():
+                if cell.seconds and cell.trials:
+                    found.setdefault((agent, evalset, case), []).append(cell.seconds / cell.trials)
+    return {place: statistics.median(each) for place, each in found.items()}
+
+
+def _by_names(places: Iterable[Place]) -> dict[str, dict[str, tuple[str, ...]]]:
+    found: dict[str, dict[str, list[str]]] = {}
+    for agent, evalset, case in places:
+        found.setdefault(agent, {}).setdefault(evalset, []).append(case)
+    return {
+        agent: {evalset: tuple(cases) for evalset, cases in evalsets.items()}
+        for agent, evalsets in found.items()
+    }
+
+
+def _places(plan: Plan, total: int) -> list[Place]:
+    """Return all cases.
+
+    Raises:
+        UsageError: there are fewer cases than shards.
+
+    """
+    places = [trial.key.place for trial in replace(plan, repeats=1).trials()]
+    if len(places) < total:
+        cases = counted(len(places), "case")
+        raise UsageError(
+            f"{cases} cannot be divided into {total} shards; use {len(places)} or less"
+        )
+    return places
+
+
+def part(plan: Plan, shard: Shard, planned: ShardPlan | None) -> Plan:
+    """Return the part of `plan` that a shard runs, with its share of limits and budgets.
+
+    Raises:
+        UsageError: there are fewer cases than shards.
+
+    """
+    places = _places(plan, shard.total)
+    own = (
+        frozenset(planned.shards[shard.index - 1].places)
+        if planned
+        else frozenset(place for place in places if _bucket(place, shard.total) == shard.index)
+    )
+    kept = {place[:2] for place in own}
+    return replace(
+        plan,
+        config=config_of(plan.config, shard),
+        pairs={pair: criteria for pair, criteria in plan.pairs.items() if pair in kept},
+        places=own,
+    )
+
+
+def _bucket(place: Place, total: int) -> int:
+    names = "\0".join(place).encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(names, digest_size=8).digest()
+    return int.from_bytes(digest, "big") % total + 1
+
+
+def config_of(config: Config, shard: Shard) -> Config:
+    """Return the configuration with the shard's share of what is meant for the whole suite."""
+    run = config.run.model_copy(update={"concurrency": _share(config.run.concurrency, shard) or 1})
+    options = config.judging.options
+    update: dict[str, float | int] = {}
+    for name in ("requests_per_minute", "tokens_per_minute", "max_cost_usd"):
+        if (most := getattr(options, name)) is not None:
+            update[name] = most / shard.total
+    if options.concurrency is not None:
+        update["concurrency"] = _share(options.concurrency, shard) or 1
+    if options.max_calls is not None:
+        update["max_calls"] = _share(options.max_calls, shard)
+    judging = replace(config.judging, options=options.model_copy(update=update))
+    return replace(config, run=run, judging=judging)
+
+
+def _share(whole: int, shard: Shard) -> int:
+    """Return the shard's part of a whole number, so that all parts add up to it."""
+    return whole // shard.total + (shard.index <= whole % shard.total)

@@ -1,0 +1,157 @@
+"""Files of a suite whose cases are divided among several jobs: the plan, and what each job did.
+
+A plan (`ci-eval plan --shards 4 --out plan.json`) names the cases of each shard; `shard.json` lies
+beside the files of a run that was one shard.  Both begin with what all shards must have in common.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field
+
+from ci_eval.records.bounds import Count, Seconds, Total
+from ci_eval.records.cases import SCHEMA_VERSION, Stored
+from ci_eval.run_files.run_file import replacing
+from ci_eval.run_files.stored_document import parsed, validated
+from ci_eval.text.yaml_files import read_text
+
+MAX_SHARDS = 1000
+"""The most shards of a suite."""
+_MAX_TEXT = 512 * 1024 * 1024
+"""The longest plan, in characters: some million cases."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of the parts that a suite is divided into."""
+
+    index: int
+    """From 1."""
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.total}"
+
+
+class Manifest(Stored):
+    """What the shards of a suite must have in common, as fingerprints where it is long."""
+
+    suite: str
+    version: str
+    """Version of ci-eval."""
+    commit: str | None = None
+    """The commit that was checked out, if there is a repository."""
+    configuration: str
+    """The configuration file, and the selected agents and repeats."""
+    evalsets: Mapping[str, str]
+    criteria: Mapping[str, str]
+
+    def differences(self, other: "Manifest") -> Iterator[str]:
+        """Yield what differs, for a message."""
+        if self.suite != other.suite:
+            yield f"the suite ({other.suite!r} instead of {self.suite!r})"
+        if self.version != other.version:
+            yield f"the version of ci-eval ({other.version} instead of {self.version})"
+        if self.commit != other.commit:
+            yield f"the commit ({_short(other.commit)} instead of {_short(self.commit)})"
+        if self.configuration != other.configuration:
+            yield "the configuration, or the options that select from it"
+        for what in ("evalset", "criterion"):
+            plural = {"evalset": "evalsets", "criterion": "criteria"}[what]
+            mine, theirs = getattr(self, plural), getattr(other, plural)
+            names = sorted({*mine, *theirs})
+            yield from (
+                f"the {what} {name!r}" for name in names if mine.get(name) != theirs.get(name)
+            )
+
+
+def _short(commit: str | None) -> str:
+    return commit[:7] if commit else "none"
+
+
+class PlannedShard(Stored):
+    """The cases of one shard."""
+
+    trials: Count
+    expected_s: Seconds | None = None
+    """The expected duration in seconds; `None` if no stored run has a duration."""
+    cases: Mapping[str, Mapping[str, tuple[str, ...]]]
+    """The ids of the cases, by agent and evalset."""
+
+    @property
+    def places(self) -> Iterator[tuple[str, str, str]]:
+        """Each case, by agent, evalset and id."""
+        for agent, evalsets in self.cases.items():
+            for evalset, cases in evalsets.items():
+                yield from ((agent, evalset, case) for case in cases)
+
+
+class ShardPlan(Stored):
+    """The division of a suite into shards."""
+
+    schema_version: int = SCHEMA_VERSION
+    manifest: Manifest
+    shards: tuple[PlannedShard, ...] = Field(min_length=1, max_length=MAX_SHARDS)
+
+
+class ShardReport(Stored):
+    """The facts of a finished shard; its results are in the `run.json` beside it."""
+
+    schema_version: int = SCHEMA_VERSION
+    manifest: Manifest
+    index: int = Field(ge=1, le=MAX_SHARDS)
+    total: int = Field(ge=1, le=MAX_SHARDS)
+    assignment: str = ""
+    """The fingerprint of the plan that assigned the cases; empty if their ids did."""
+    trials: Count
+    unmeasured: Count = 0
+    """Trials that ended in an error."""
+    duration_s: Total = 0.0
+    """Seconds from its first trial to its last."""
+    workflow_run: str = ""
+    """The page of the workflow run or pipeline; empty outside of CI."""
+    attempt: Count = 1
+    """The number of times that this workflow run was started."""
+    unconfirmed: str = ""
+    """Why the agents of the merge base could not be run, although they were to be."""
+
+    @property
+    def shard(self) -> Shard:
+        """Its number, and that of all."""
+        return Shard(self.index, self.total)
+
+
+def write_plan(plan: ShardPlan, path: Path) -> None:
+    """Write a plan."""
+    with replacing(path) as file:
+        file.write(plan.model_dump_json(indent=1) + "\n")
+
+
+def read_plan(path: Path, *, shown: str) -> ShardPlan:
+    """Read a plan.
+
+    Raises:
+        UsageError: the file is no valid plan, or has another version.
+
+    """
+    text = read_text(path, shown=shown, most=_MAX_TEXT)
+    found = parsed(text, shown=shown, what="plan of shards", key="shards")
+    return validated(found, ShardPlan, shown=shown)
+
+
+def write_shard_report(report: ShardReport, path: Path) -> None:
+    """Write the facts of a finished shard."""
+    with replacing(path) as file:
+        file.write(report.model_dump_json(indent=1) + "\n")
+
+
+def read_shard_report(path: Path, *, shown: str) -> ShardReport:
+    """Read the facts of a finished shard.
+
+    Raises:
+        UsageError: the file is not valid, or has another version.
+
+    """
+    found = parsed(read_text(path, shown=shown), shown=shown, what="shard", key="manifest")
+    return validated(found, ShardReport, shown=shown)

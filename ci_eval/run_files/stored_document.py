@@ -1,0 +1,47 @@
+"""Reading of JSON documents that ci-eval wrote, which may be untrusted."""
+
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from ci_eval.records.cases import Stored
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.run_files.run_file import check_version
+from ci_eval.text.json_stream import Element
+from ci_eval.text.json_text import RESULT_DEPTH, JsonText, NotJsonError, parse_json
+from ci_eval.text.validation_messages import explain
+
+M = TypeVar("M", bound=Stored)
+
+
+def parsed(text: str, *, shown: str, what: str, key: str) -> JsonText:
+    """Parse `text` as an object that has `key`; `what` names the kind of document in a message.
+
+    Raises:
+        UsageError: it is no such object.
+
+    """
+    try:
+        # A report contains results, at a greater depth.
+        value = parse_json(text, max_depth=RESULT_DEPTH + 10)
+    except NotJsonError as exc:
+        line = 1 + text.count("\n", 0, exc.position)
+        raise UsageError(problems=[Problem(str(exc), shown, line)]) from exc
+    if not isinstance(value, dict) or key not in value:
+        raise UsageError(problems=[Problem(f"is not a {what} of ci-eval", shown, 1)])
+    return JsonText(value, shown, text)
+
+
+def validated(document: JsonText, model: type[M], *, shown: str) -> M:
+    """Return the record in a document.
+
+    Raises:
+        UsageError: it has another version, or is not valid.
+
+    """
+    check_version(Element(document.value.get("schema_version"), 1, ""), shown, UsageError)
+    try:
+        return model.model_validate(document.value)
+    except ValidationError as exc:
+        problems = (document.problem(message, loc) for loc, message in explain(exc, model))
+        raise UsageError(problems=problems) from exc

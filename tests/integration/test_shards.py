@@ -1,0 +1,329 @@
+"""Suites in shards: merged, they are what one machine would have written."""
+
+import json
+import random
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.git_suites import CONFIG, YES, Suite, evalset
+
+BREAKS = """\
+import time
+def answer(text):
+    number = int(text.split()[-1])
+    if number % 9 == 4:
+        raise ValueError(f"no answer to {number}")
+    return "no" if number == 7 else "yes"
+"""
+_VARIES = re.compile(r"\d{8}T\d{6}Z-\w{8}| \d+ m?s older,|\d+ m?s of agent time")
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    return Suite(tmp_path / "shop")
+
+
+@pytest.fixture(scope="module")
+def divided(tmp_path_factory: pytest.TempPathFactory) -> Suite:
+    """A suite with the reports of its shards, which no test may change."""
+    suite = Suite(tmp_path_factory.mktemp("shards") / "shop")
+    suite.begin(12)
+    in_shards(suite, 3)
+    return suite
+
+
+def essence(suite: Suite, folder: str) -> Any:
+    """Return all that a run left, but for times and ids."""
+    path = suite.folder / folder
+    found = {}
+    for name in ("run.json", "base/run.json", "report.json"):
+        if (path / name).exists():
+            found[name] = timeless(json.loads((path / name).read_text()))
+    found["traces"] = sorted(
+        json.dumps(timeless(json.loads(line)), sort_keys=True)
+        for line in (path / "traces.jsonl").read_text().splitlines()
+    )
+    found["comment"] = timeless((path / "comment.md").read_text())
+    return found
+
+
+def timeless(value: Any) -> Any:
+    """Return a JSON value without times and ids."""
+    if isinstance(value, dict):
+        left_out = ("duration_s", "duration", "created", "baseline_created")
+        return {key: timeless(each) for key, each in value.items() if key not in left_out}
+    if isinstance(value, str):
+        return _VARIES.sub("", value)
+    return [timeless(each) for each in value] if isinstance(value, list) else value
+
+
+def in_shards(suite: Suite, total: int, *args: str, plan: str = "") -> list[str]:
+    """Run every shard, and return their folders in a random order."""
+    folders = []
+    for number in range(1, total + 1):
+        folder = f"shards/{number}"
+        more = ("--plan", plan) if plan else ()
+        ended = suite.ci_eval("run", "--shard", f"{number}/{total}", "--out", folder, *more, *args)
+        assert ended.code in (0, 6), ended.err
+        folders.append(folder)
+    random.Random(total).shuffle(folders)
+    return folders
+
+
+@pytest.mark.parametrize("planned", [False, True], ids=["by hash", "by plan"])
+def test_merged_shards_are_the_run_of_one_machine(suite, planned):
+    # Errors, a broken case that both arms confirm, and cases that fail as before.
+    suite.begin(40)
+    suite.commit("change", **{"bot.py": BREAKS})
+    whole = suite.ci_eval("run", "--out", "whole", "--repeats", "2")
+    plan = "plan.json" if planned else ""
+    if planned:
+        made = suite.ci_eval("plan", "--shards", "7", "--out", plan, "--repeats", "2")
+        assert made.code == 0, made.err
+    folders = in_shards(suite, 7, "--repeats", "2", plan=plan)
+
+    merged = suite.ci_eval("merge", *folders, "--out", "merged", "--repeats", "2")
+
+    assert (merged.code, merged.out.replace("merged", "whole")) == (whole.code, whole.out)
+    assert json.loads((suite.folder / "whole/base/run.json").read_text())["results"]
+    assert essence(suite, "merged") == essence(suite, "whole")
+
+
+def test_with_no_stored_run_every_shard_tries_its_cases_with_the_merge_base(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(12, **{"ci-eval.yaml": config})
+    suite.commit("change", **{"bot.py": BREAKS})
+    whole = suite.ci_eval("run", "--out", "whole")
+    folders = in_shards(suite, 3)
+    assert all((suite.folder / each / "base/run.json").exists() for each in folders)
+
+    merged = suite.ci_eval("merge", *folders, "--out", "merged")
+
+    assert merged.code == whole.code, merged.err
+    assert essence(suite, "merged") == essence(suite, "whole")
+
+
+def test_a_shard_decides_nothing(suite):
+    suite.begin(9)
+    suite.commit("change", **{"bot.py": "def answer(text):\n    return 'no'\n"})
+    ended = suite.ci_eval("run", "--shard", "1/2", "--out", "one")
+
+    assert ended.code == 0  # all was measured, whatever it scored
+    files = {each.name for each in (suite.folder / "one").iterdir()}
+    assert files == {".gitignore", "run.json", "shard.json", "traces.jsonl"}
+    assert "`ci-eval merge` decides" in ended.out
+
+
+def test_what_an_earlier_run_left_is_no_shard(suite):
+    suite.begin(6)
+    assert suite.ci_eval("run", "--shard", "1/2", "--out", "one").code == 0
+    assert suite.ci_eval("run", "--out", "one").code == 0
+
+    ended = suite.ci_eval("merge", "one", "--out", "merged")
+
+    assert (ended.code, "one: has no shard.json" in ended.err) == (4, True)
+
+
+def test_a_missing_shard_is_named_and_never_passes(suite):
+    suite.begin(9)
+    first, *others = in_shards(suite, 3)
+    number = first[-1]
+
+    ended = suite.ci_eval("merge", *others, "--out", "merged")
+
+    assert ended.code == 6
+    assert f"no report of shard {number}/3" in ended.out
+    report = json.loads((suite.folder / "merged/report.json").read_text())
+    assert report["meta"]["missing_shards"] == [f"{number}/3"]
+    assert f"no report of shard {number}/3" in (suite.folder / "merged/comment.md").read_text()
+    saved = suite.ci_eval("baseline", "save", "merged")
+    assert saved.code != 0
+    # Not even if that much may be missing.
+    suite.write("ci-eval.yaml", CONFIG + "gate: {max_errors: 100}\n")
+    again = suite.ci_eval("report", "merged", "--out", "again")
+    assert (again.code, "no report of shard" in again.out) == (6, True)
+
+
+def test_a_killed_shard_is_resumed(suite):
+    suite.begin(9)
+    (whole,) = in_shards(suite, 1)
+    traces = suite.folder / whole / "traces.jsonl"
+    kept = traces.read_text().splitlines(keepends=True)[:4]
+    (suite.folder / whole / "run.json").unlink()
+    traces.write_text("".join(kept))
+
+    ended = suite.ci_eval("run", "--shard", "1/1", "--out", whole, "--resume")
+
+    assert (ended.code, "reused 4 trials" in ended.err) == (0, True)
+
+
+def test_a_job_that_was_run_again_replaces_its_earlier_attempt(suite):
+    suite.begin(6)
+    env = {
+        "GITHUB_SERVER_URL": "https://github.com",
+        "GITHUB_REPOSITORY": "shop/bots",
+        "GITHUB_RUN_ID": "7",
+    }
+    for attempt, folder in (("1", "a"), ("2", "b")):
+        more = {**env, "GITHUB_RUN_ATTEMPT": attempt}
+        assert suite.ci_eval("run", "--shard", "1/1", "--out", folder, **more).code == 0
+    for folder in ("a", "b"):
+        path = suite.folder / folder / "run.json"
+        path.write_text(path.read_text().replace('"duration_s":0.', f'"duration_s":{ord(folder)}.'))
+
+    ended = suite.ci_eval("merge", "b", "a", "--out", "merged")
+
+    assert ended.code == 0, ended.err
+    assert '"duration_s":98.' in (suite.folder / "merged/run.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda shards: shutil.copytree(shards / "1", shards / "9"), ""),
+        (
+            lambda shards: rewrite(shards / "2/shard.json", '"index": 2', '"index": 1'),
+            "is another run of it; pass one of them",
+        ),
+        (
+            lambda shards: rewrite(shards / "1/shard.json", '"version": "', '"version": "0'),
+            "it is of something else: the version of ci-eval",
+        ),
+        (
+            lambda shards: rewrite(shards / "1/shard.json", '"commit": "', '"commit": "0'),
+            "it is of something else: the commit",
+        ),
+        (
+            lambda shards: rewrite(shards / "1/shard.json", '"smoke": "', '"smoke": "0'),
+            "it is of something else: the evalset 'smoke'",
+        ),
+        (
+            lambda shards: rewrite(shards / "1/shard.json", '"total": 3', '"total": 4'),
+            "its cases were assigned in another way",
+        ),
+        (
+            lambda shards: rewrite(shards / "1/shard.json", '"index": 1', '"index": 0'),
+            "must be at least 1, found 0",
+        ),
+        (lambda shards: cut(shards / "1/shard.json"), "is not JSON"),
+        (lambda shards: cut(shards / "1/run.json"), "is not JSON"),
+        (lambda shards: (shards / "1/run.json").unlink(), "trials, but has 0 results"),
+        (
+            lambda shards: rewrite(
+                shards / "1/shard.json", '"schema_version": 1', '"schema_version": 0'
+            ),
+            "has schema version 0, this version of ci-eval reads 1",
+        ),
+        (
+            lambda shards: shutil.copy(shards / "1/run.json", shards / "2/run.json"),
+            "it has the result of bot on smoke/",
+        ),
+        (
+            lambda shards: rewrite(shards / "1/run.json", '"case":"c', '"case":"x'),
+            "is not in the plan, or not in its order",
+        ),
+        (
+            lambda shards: rewrite(
+                shards / "1/run.json", '"case_fingerprint":"', '"case_fingerprint":"0'
+            ),
+            "is of another trial",
+        ),
+        (
+            lambda shards: rewrite(shards / "1/run.json", '"name":"response', '"name":"other'),
+            "",
+        ),
+    ],
+    ids=range(15),
+)
+def test_a_report_that_is_not_as_a_shard_wrote_it_is_refused(divided, tmp_path, change, message):
+    shutil.copytree(divided.folder, tmp_path / "shop")
+    suite = Suite(tmp_path / "shop")
+    change(suite.folder / "shards")
+
+    ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
+
+    if not message and (suite.folder / "shards/9").exists():
+        assert ended.code == 0, ended.err  # the same report twice
+    else:
+        assert (ended.code, "Traceback" in ended.err) == (4, False)
+        assert message in ended.err
+
+
+def rewrite(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def cut(path: Path) -> None:
+    path.write_text(path.read_text()[:-40])
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("run", "--shard", "4/3"), "there is no shard 4/3"),
+        (("run", "--shard", "0/3"), "there is no shard 0/3"),
+        (("run", "--shard", "2"), "the number of shards is unknown"),
+        (("run", "--shard", "two"), "found 'two'"),
+        (("run", "--shard", "auto"), "finds no number of this job"),
+        (("run", "--shard", "1/10"), "9 cases cannot be divided into 10 shards; use 9 or less"),
+        (("run", "--shard", "1/3", "--maxfail", "1"), "cannot be run with --maxfail"),
+        (("run", "--shard", "1/3", "--failed"), "cannot be run with --failed"),
+        (("run", "--shard", "1/3", "--plan", "none.json"), "none.json"),
+        (("run", "--shard", "1/3", "--plan", "ci-eval.yaml"), "is not JSON"),
+        (("run", "--plan", "plan.json"), "--plan assigns the cases of shards"),
+        (("plan", "--shards", "10"), "9 cases cannot be divided into 10 shards"),
+        (("plan", "--out", "plan.json"), "--out is the file for a plan of shards"),
+        (("merge", "nowhere"), "nowhere: is not a folder"),
+        (("merge",), "Missing argument"),
+    ],
+)
+def test_wrong_arguments_are_explained(suite, args, message):
+    suite.begin(9)
+    ended = suite.ci_eval(*args)
+    assert (ended.code, "Traceback" in ended.err) == (4, False)
+    assert message in ended.err
+
+
+def test_a_plan_of_something_else_is_refused(suite):
+    suite.begin(9)
+    assert suite.ci_eval("plan", "--shards", "3", "--out", "plan.json").code == 0
+    count = suite.ci_eval("run", "--shard", "1/2", "--plan", "plan.json")
+    assert "--shard says 2 shards, but the plan has 3" in count.err
+    suite.write("evals/smoke.csv", evalset(10))
+    ended = suite.ci_eval("run", "--shard", "1/3", "--plan", "plan.json")
+    assert (ended.code, "something else: the evalset 'smoke'" in ended.err) == (4, True)
+
+
+def test_the_number_of_a_job_is_found_in_its_environment(suite):
+    suite.begin(9)
+    numbers = {
+        "2/3": {"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "3"},
+        "1/2": {"CIRCLE_NODE_INDEX": "0", "CIRCLE_NODE_TOTAL": "2"},
+        "3/4": {"JOB_COMPLETION_INDEX": "2", "CI_EVAL_SHARDS": "4"},
+    }
+    for shown, env in numbers.items():
+        ended = suite.ci_eval("run", "--shard", "auto", "--out", "one", **env)
+        assert f"shard {shown}: " in ended.out
+
+
+def test_a_plan_balances_what_stored_runs_took(suite):
+    slow = "def answer(text):\n    time.sleep(0.4 if '3' in text else 0.001)\n    return 'yes'\n"
+    suite.begin(8, **{"bot.py": f"import time\n{slow}"})
+    made = suite.ci_eval("plan", "--shards", "2", "--json", "--out", "plan.json")
+    plan = json.loads((suite.folder / "plan.json").read_text())
+    cases = [each["cases"]["bot"]["smoke"] for each in plan["shards"]]
+    assert [len(each) for each in cases] == [1, 7]
+    assert cases[0] == ["c3"]
+    assert json.loads(made.out)["matrix"] == {"shard": ["1/2", "2/2"]}
+
+
+def test_limits_of_the_suite_are_divided(suite):
+    suite.begin(9)
+    shown = suite.ci_eval("plan", "--shards", "3").out
+    assert "run.concurrency is 2 for the whole suite, so more than 2 shards do not help" in shown
+    assert YES in (suite.folder / "bot.py").read_text()
