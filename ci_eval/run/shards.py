@@ -8,7 +8,7 @@ assigns cases by their stored durations: the longest first, each to the shard th
 import hashlib
 import heapq
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ci_eval import __version__
@@ -65,13 +65,7 @@ def divided(plan: Plan, total: int, manifest: Manifest, past: Sequence[Past]) ->
     known = seconds_of(past)
     usual = statistics.median(known.values()) if known else 1.0
     seconds = {place: known.get(place, usual) * plan.repeats for place in places}
-    loads = [(0.0, number) for number in range(total)]
-    shards: list[list[Place]] = [[] for _ in range(total)]
-    # Cases of equal duration are dealt in the order of the plan.
-    for place in sorted(places, key=seconds.__getitem__, reverse=True):
-        load, number = heapq.heappop(loads)
-        shards[number].append(place)
-        heapq.heappush(loads, (load + seconds[place], number))
+    shards = dealt(seconds, total)
     return ShardPlan(
         manifest=manifest,
         shards=tuple(
@@ -85,6 +79,18 @@ def divided(plan: Plan, total: int, manifest: Manifest, past: Sequence[Past]) ->
             for number, each in enumerate(shards, 1)
         ),
     )
+
+
+def dealt(seconds: Mapping[Place, float], total: int) -> list[list[Place]]:
+    """Return the cases of each shard: the longest first, each to the one with the least so far."""
+    loads = [(0.0, number) for number in range(total)]
+    shards: list[list[Place]] = [[] for _ in range(total)]
+    # Cases of equal duration are dealt in the order of the plan.
+    for place in sorted(seconds, key=seconds.__getitem__, reverse=True):
+        load, number = heapq.heappop(loads)
+        shards[number].append(place)
+        heapq.heappush(loads, (load + seconds[place], number))
+    return shards
 
 
 def _expected(plan: Plan, shard: Shard, seconds: Sequence[float]) -> float:
