@@ -102,6 +102,9 @@ class MergedShards:
         for trial in trials:
             criteria = arm.plan.pairs[trial.key.agent, trial.key.evalset]
             found = heads.take(trial.key)
+            if found is None and is_change and not self.missing:
+                message = f"no shard has a result of {_named(trial.key)}"
+                raise UsageError(message, hint="run the shards again, in folders of their own")
             if found is None:
                 yield unobserved(trial, lost, criteria)
                 continue
@@ -121,7 +124,7 @@ class MergedShards:
     def _why_lost(self) -> str:
         missing = [*self.missing]
         noun = "shard" if len(missing) == 1 else "shards"
-        return f"no report of {noun} {listed(missing)}" if missing else "its shard has no result"
+        return f"no report of {noun} {listed(missing)}" if missing else "no shard has a result"
 
 
 @dataclass
@@ -167,7 +170,7 @@ def _fits(result: TrialResult, trial: Trial, plan: Plan) -> bool:
 
 
 def _named(key: TrialKey) -> str:
-    return f"{key.agent} on {key.evalset}/{key.case}, repeat {key.repeat},"
+    return f"{key.agent} on {key.evalset}/{key.case} (repeat {key.repeat})"
 
 
 def _refused(shard: _Found, why: str) -> UsageError:

@@ -143,10 +143,13 @@ def part(plan: Plan, shard: Shard, planned: ShardPlan | None) -> Plan:
     """Return the part of `plan` that a shard runs, with its share of limits and budgets.
 
     Raises:
-        UsageError: there are fewer cases than shards.
+        UsageError: there are fewer cases than shards, or the planned ones are not all cases.
 
     """
     places = _places(plan, shard.total)
+    if planned and sorted(places) != sorted(p for each in planned.shards for p in each.places):
+        message = "the plan does not have each case of the suite in one shard"
+        raise UsageError(message, hint="make the plan anew: `ci-eval plan --shards N --out FILE`")
     own = (
         frozenset(planned.shards[shard.index - 1].places)
         if planned

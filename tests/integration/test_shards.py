@@ -210,7 +210,7 @@ def test_a_job_that_was_run_again_replaces_its_earlier_attempt(suite):
         ),
         (lambda shards: cut(shards / "1/shard.json"), "is not JSON"),
         (lambda shards: cut(shards / "1/run.json"), "is not JSON"),
-        (lambda shards: (shards / "1/run.json").unlink(), "trials, but has 0 results"),
+        (lambda shards: (shards / "1/run.json").unlink(), "no shard has a result of bot on smoke/"),
         (
             lambda shards: rewrite(
                 shards / "1/shard.json", '"schema_version": 1', '"schema_version": 0'
@@ -223,7 +223,7 @@ def test_a_job_that_was_run_again_replaces_its_earlier_attempt(suite):
         ),
         (
             lambda shards: rewrite(shards / "1/run.json", '"case":"c', '"case":"x'),
-            "is not in the plan, or not in its order",
+            "no shard has a result of bot on smoke/",
         ),
         (
             lambda shards: rewrite(
@@ -297,6 +297,27 @@ def test_a_plan_of_something_else_is_refused(suite):
     suite.write("evals/smoke.csv", evalset(10))
     ended = suite.ci_eval("run", "--shard", "1/3", "--plan", "plan.json")
     assert (ended.code, "something else: the evalset 'smoke'" in ended.err) == (4, True)
+
+
+@pytest.mark.parametrize("change", ["gone", "twice", "unknown"])
+def test_a_plan_that_was_edited_by_hand_is_refused(suite, change):
+    suite.begin(9)
+    assert suite.ci_eval("plan", "--shards", "2", "--out", "plan.json").code == 0
+    path = suite.folder / "plan.json"
+    plan = json.loads(path.read_text())
+    first, second = (each["cases"]["bot"]["smoke"] for each in plan["shards"])
+    match change:
+        case "gone":
+            first.pop()
+        case "twice":
+            second.append(first[0])
+        case "unknown":
+            second.append("nobody")
+    path.write_text(json.dumps(plan))
+
+    ended = suite.ci_eval("run", "--shard", "1/2", "--plan", "plan.json")
+
+    assert (ended.code, "each case of the suite in one shard" in ended.err) == (4, True)
 
 
 def test_the_number_of_a_job_is_found_in_its_environment(suite):
