@@ -1,1 +1,1 @@
-"""`ci-eval run`, and running a plan with its progress on the terminal."""
+"""`ci-eval run` and `ci-eval merge`: running a plan, or one shard of it, and what follows a run."""
