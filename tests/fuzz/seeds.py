@@ -83,6 +83,10 @@ def written() -> None:
             for which in ("before", "after"):
                 write(target, f"{which}.json", Path(which, name).read_bytes())
         write("strangers_report", "after.json", Path("after/report.json").read_bytes())
+        _run("plan", "--shards", "2", "--out", "plan.json")
+        _run("run", "--shard", "1/2", "--plan", "plan.json", "--out", "shard")
+        write("shard_plan", "two.json", Path("plan.json").read_bytes())
+        write("shard_report", "one.json", Path("shard/shard.json").read_bytes())
         write("baseline", "two.json", Path("baseline.json").read_bytes())
         write("config", "written.yaml", config)
         _packed(Path("baseline.json"), Path("after/report.json"), Path("before/run.json"))

@@ -51,6 +51,7 @@ from ci_eval.run_files.report_file import read_report, report_in
 from ci_eval.run_files.run_file import read_run, replacing
 from ci_eval.run_files.run_summary import note, note_run
 from ci_eval.run_files.score_table import Past
+from ci_eval.run_files.shard_files import read_plan, read_shard_report
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.fingerprint import of_case, of_question
 from ci_eval.text.json_text import RESULT_DEPTH, parse_json
@@ -187,6 +188,22 @@ def strangers_report(path: Path) -> None:
         if name != "junit":
             for _ in points.reporter[name]().render(report, lambda: iter(())):
                 pass
+
+
+def shard_plan(path: Path) -> None:
+    """`run --shard`, of a plan."""
+    plan = read_plan(path, shown=SHOWN)
+    assert list(plan.manifest.differences(plan.manifest)) == []
+    for each in plan.shards:
+        sorted(each.places)
+
+
+def shard_report(path: Path) -> None:
+    """`merge`, of what a shard says about itself."""
+    report = read_shard_report(path, shown=SHOWN)
+    other = report.manifest.model_copy(update={"suite": "", "criteria": {}})
+    assert list(other.differences(report.manifest)) or not report.manifest.suite
+    assert str(report.shard)
 
 
 def _trials() -> Iterator[Trial]:
@@ -374,6 +391,8 @@ TARGETS = {
     "index": Target(index),
     "report": Target(report_json),
     "strangers_report": Target(strangers_report),
+    "shard_plan": Target(shard_plan),
+    "shard_report": Target(shard_report),
     "traces": Target(journal, "jsonl"),
     "underway": Target(underway, "jsonl"),
     "cassette": Target(cassette, "jsonl"),
