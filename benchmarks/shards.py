@@ -96,13 +96,12 @@ def commit(folder: Path) -> None:
     git(folder, "commit", "--quiet", "--allow-empty", "-m", "a change")
 
 
-def ci_eval(folder: Path, *arguments: str, codes: tuple[int, ...]) -> str:
-    """Run a command, which must end with one of `codes`, and return what it printed."""
+def ci_eval(folder: Path, *arguments: str, codes: tuple[int, ...]) -> None:
+    """Run a command, which must end with one of `codes`."""
     command = [sys.executable, "-m", "ci_eval", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode not in codes:
         raise SystemExit(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr}")
-    return done.stdout
 
 
 def essence(folder: Path) -> dict[str, Any]:

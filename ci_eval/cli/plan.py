@@ -1,7 +1,7 @@
 """`ci-eval plan`: shows what `run` would execute."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def plan(
     With --shards and --out, write the plan that `run --shard I/N --plan FILE` follows.
     """
     if file and not shards:
-        raise UsageError("--out is the file for a plan of shards", hint="add `--shards N`")
+        raise UsageError("--out needs --shards", hint="add `--shards N`")
     planned, context = load.planned(config, options, runs_python=run_python)
     console.say_problems(planned.warnings)
     asked = estimate(planned)
@@ -105,6 +105,12 @@ def plan(
     return ExitCode.PASSED
 
 
+def _span(ordered: Iterable[str]) -> str:
+    """Return the first and the last value, once if they are equal."""
+    first, *_, last = [*ordered] * 2
+    return first if first == last else f"{first} to {last}"
+
+
 def _divided(planned: Plan, context: RunContext, total: int) -> ShardPlan:
     baseline = load_baseline(planned.config, context)
     past = baseline.runs if baseline else ()
@@ -126,8 +132,8 @@ def _shard_lines(found: ShardPlan, planned: Plan, asked: Sequence[Estimate]) -> 
     total, run = len(found.shards), planned.config.run
     trials = sorted(each.trials for each in found.shards)
     taken = sorted(each.expected_s for each in found.shards if each.expected_s is not None)
-    times = f", expected to take {duration(taken[0])} to {duration(taken[-1])}" if taken else ""
-    yield f"{counted(total, 'shard')} of {trials[0]:,} to {trials[-1]:,} trials{times}"
+    times = f", expected to take {_span(map(duration, taken))}" if taken else ""
+    yield f"{counted(total, 'shard')} of {_span(f'{each:,}' for each in trials)} trials{times}"
     if not taken:
         yield "no stored run says how long the cases take, so all count alike"
     if total >= run.concurrency:

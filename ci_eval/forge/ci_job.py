@@ -1,6 +1,7 @@
 """The CI job: its name, which distinguishes jobs of the same suite, and the page of its run."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -60,10 +61,13 @@ def shard_number(env: Mapping[str, str]) -> tuple[int, int | None] | None:
     - https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
     """
     for index, total, first in _NUMBERS:
-        if (number := env.get(index, "")).isdecimal():
-            count = env.get(total, "")
-            return int(number) - first + 1, int(count) if count.isdecimal() else None
+        if (number := _whole(env.get(index))) is not None:
+            return number - first + 1, _whole(env.get(total))
     return None
+
+
+def _whole(value: str | None) -> int | None:
+    return int(value) if value and re.fullmatch(r"[0-9]{1,9}", value) else None
 
 
 _NUMBERS = (
@@ -75,9 +79,8 @@ _NUMBERS = (
 
 
 def attempt(env: Mapping[str, str]) -> int:
-    """Return how often this run of a workflow was started; 1 if unknown."""
-    number = env.get("GITHUB_RUN_ATTEMPT", "")
-    return int(number) if number.isdecimal() else 1
+    """Return the number of the attempt at this workflow run, from 1; 1 if unknown."""
+    return _whole(env.get("GITHUB_RUN_ATTEMPT")) or 1
 
 
 def _values(found: Any) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ci_eval.forge.lineage import began
-from ci_eval.records.results import RunMeta, TrialResult
+from ci_eval.records.results import JudgeUsage, RunMeta, TrialResult
 from ci_eval.records.trials import Trial
 from ci_eval.run.base_arm import MAX_REASON, NoBaseArmError, base_arm
 from ci_eval.run.baseline_choice import Baseline
@@ -44,11 +44,11 @@ class Round(NamedTuple):
     """The number of trials of the change and of its base arm that were not planned."""
 
 
-async def play(trials: Round, participants: Participants, *, concurrency: int) -> None:
+async def play(drawn: Round, participants: Participants, *, concurrency: int) -> None:
     """Execute and score a round, the trials of both arms in turn."""
     async with AsyncExitStack() as stack:
         parts = []
-        for arm, each in trials.trials:
+        for arm, each in drawn.trials:
             others = participants.apart()
             landed = await stack.enter_async_context(scoring(arm.plan, others, arm.collector))
             agents = {name: arm.plan.config.agents[name] for name, _ in arm.plan.pairs}
@@ -170,10 +170,20 @@ class Arms:
         trials = [(arm, redraw.trials(arm.plan)) for arm, redraw in drawn if redraw]
         return Round(trials, (change, sum(base)))
 
+    def planned_rounds(self) -> Iterator[Round]:
+        """Yield the rounds that depend on no result.
+
+        They are all trials of the change and, if nothing is stored to compare with, of its base.
+        """
+        yield Round([(self.change, self.change.plan.trials())])
+        if self.baseline and not self.baseline.runs and (found := self.next_round()):
+            yield found
+
     @property
-    def needs_base(self) -> bool:
-        """Whether all trials of the merge base belong to the plan, since no run is stored."""
-        return self.baseline is not None and not self.baseline.runs
+    def usage(self) -> JudgeUsage:
+        """The usage of all models that ci-eval called for both arms."""
+        found = self.change.collector.tally.usage
+        return found + self.base.collector.tally.usage if self.base else found
 
     def _redraws(self) -> Redraws | None:
         store = self.change.plan.config.baseline

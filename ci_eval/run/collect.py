@@ -147,6 +147,7 @@ class Collector:
     """Keeps each trace as it lands, and writes results in the order of the trials."""
 
     def __init__(self, plan: Plan, meta: RunMeta, outputs: Outputs, secrets: Secrets) -> None:
+        self._plan = plan
         self._outputs = outputs
         self._secrets = secrets
         self._path = outputs.folder / RUN_FILE
@@ -236,8 +237,9 @@ class Collector:
             self._write(result, "")
 
     def adopt_traces(self, path: Path) -> None:
-        """Keep the traces of another run."""
-        self._journal.copy(path)
+        """Keep the traces of another run that are of planned trials."""
+        plan = self._plan
+        self._journal.copy(path, lambda key: key.repeat < plan.repeats and plan.holds(key.place))
 
     def _write(self, result: TrialResult, line: str) -> None:
         self.tally.add(result)

@@ -10,12 +10,14 @@ from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.results import TrialResult
 from ci_eval.records.trials import Failure, Trial, TrialKey
 from ci_eval.run.arms import Arm, Arms, Round, base_folder
+from ci_eval.run.base_arm import MAX_REASON
 from ci_eval.run.plan import Plan
 from ci_eval.run.score import unobserved
 from ci_eval.run_files.file_names import RUN_FILE, SHARD_FILE, TRACES_FILE
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.run_file import read_run
 from ci_eval.run_files.shard_files import Manifest, Shard, ShardReport, read_shard_report
+from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import counted, duration
 
 _log = logging.getLogger(__name__)
@@ -83,7 +85,7 @@ class MergedShards:
     def unconfirmed(self) -> str:
         """Why no shard could run the agents of the merge base; empty if one could."""
         reasons = [each.report.unconfirmed for each in self.found]
-        return next(iter(reasons), "") if all(reasons) else ""
+        return one_line(reasons[0], MAX_REASON) if all(reasons) else ""
 
     def _results(
         self,
@@ -158,15 +160,15 @@ class _Heads:
 
 
 def _fits(result: TrialResult, trial: Trial, plan: Plan) -> bool:
-    """Return True if a result is one of the trial."""
+    """Return True if a result is of this trial, with a score for each criterion."""
     criteria = plan.pairs[trial.key.agent, trial.key.evalset]
-    return (result.case_fingerprint, result.round, result.confirms) == (
-        trial.fingerprint,
-        trial.round,
-        trial.confirms,
-    ) and [(each.name, each.criterion) for each in result.scores] == [
-        (name, each.type_name) for name, each in criteria.items()
-    ]
+    scored = [(each.name, each.criterion) for each in result.scores]
+    return (
+        result.case_fingerprint == trial.fingerprint
+        and result.round == trial.round
+        and result.confirms == trial.confirms
+        and scored == [(name, each.type_name) for name, each in criteria.items()]
+    )
 
 
 def _named(key: TrialKey) -> str:
@@ -210,18 +212,16 @@ def gathered(folders: Sequence[Path], manifest: Manifest) -> MergedShards:
 
 
 def _check(each: _Found, manifest: Manifest, others: Mapping[int, _Found]) -> None:
-    """Refuse a shard of something else."""
+    """Refuse a shard of another suite, or of another division of this one."""
     report = each.report
-    if differences := listed([*manifest.differences(report.manifest)]):
-        message = f"{each.shown} cannot be merged, because it is of something else: {differences}"
-        raise UsageError(message, hint="merge on the commit, and with the options, of the shards")
+    if differences := manifest.differences(report.manifest):
+        hint = "merge on the commit of the shards, and with the options that they had"
+        raise UsageError(f"{each.shown} cannot be merged: it differs in {differences}", hint=hint)
     if report.index > report.total:
-        raise _refused(each, "its number is greater than that of all shards")
+        raise _refused(each, "its number exceeds the number of shards")
     for other in others.values():
         if (report.total, report.assignment) != (other.report.total, other.report.assignment):
-            raise _refused(
-                each, f"its cases were assigned in another way than those of {other.shown}"
-            )
+            raise _refused(each, f"its cases were assigned differently from those of {other.shown}")
 
 
 def _later(one: _Found, other: _Found) -> _Found:

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
@@ -77,7 +77,7 @@ def run(
 def run_shard(plan: Plan, context: RunContext, outputs: Outputs) -> ShardRun:
     """Execute and score the trials of a plan, and decide nothing.
 
-    If no run is stored, the agents of the merge base are tried on the same cases.
+    If the baseline is the merge base itself, its agents are tried on the same cases.
 
     Raises:
         UsageError: an agent can never start.
@@ -136,13 +136,13 @@ async def _execute_and_score(
     """Execute all trials, then those of further rounds, and score each trace when it lands."""
     # Reports need heavy imports, which happen while agents are waited for.
     loading = asyncio.create_task(asyncio.to_thread(templates.prepare))
-    plan, context, collector = arms.change
+    plan, context, _ = arms.change
     rounds = _rounds(arms, shards, decides=decides)
     try:
         first = next(rounds, None)
         if first is None:
             return
-        async with participants.started(plan, context, collector.tally.usage) as others:
+        async with participants.started(plan, context, arms.usage) as others:
             for each in itertools.chain([first], rounds):
                 arms.outputs.progress.rerun(*each.added)
                 await play(each, others, concurrency=plan.config.run.concurrency)
@@ -152,18 +152,12 @@ async def _execute_and_score(
 
 def _rounds(arms: Arms, shards: MergedShards | None, *, decides: bool) -> Iterator[Round]:
     """Yield the rounds to execute: the planned ones, unless shards did, and further ones."""
-    planned: list[Callable[[], Round | None]] = [
-        lambda: Round([(arms.change, arms.change.plan.trials())])
-    ]
-    if arms.needs_base:
-        planned.append(arms.next_round)
-    for draw in planned:
-        trials = draw()
-        if trials and shards:
-            shards.adopt(arms, trials)
-        elif trials:
-            yield trials
+    for planned in arms.planned_rounds():
+        if shards:
+            shards.adopt(arms, planned)
+        else:
+            yield planned
     # While trials are missing, others could not settle the verdict.
     decides = decides and not (shards and shards.missing)
-    while decides and (trials := arms.next_round()):
-        yield trials
+    while decides and (further := arms.next_round()):
+        yield further

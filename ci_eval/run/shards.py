@@ -28,7 +28,7 @@ Place = tuple[str, str, str]
 
 
 def manifest_of(plan: Plan, context: RunContext) -> Manifest:
-    """Return what all shards of `plan` must have in common."""
+    """Return the manifest that all shards of `plan` share."""
     config = plan.config
     file = hashlib.sha256(config.path.read_bytes()).hexdigest()
     chosen: Json = [file, plan.repeats, [[*pair, *names] for pair, names in plan.pairs.items()]]
@@ -134,7 +134,7 @@ def _places(plan: Plan, total: int) -> list[Place]:
     if len(places) < total:
         cases = counted(len(places), "case")
         raise UsageError(
-            f"{cases} cannot be divided into {total} shards; use {len(places)} or less"
+            f"{cases} cannot be divided into {total} shards; use {len(places)} or fewer"
         )
     return places
 

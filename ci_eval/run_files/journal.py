@@ -6,7 +6,7 @@ is killed, at most the last line is broken, and it is dropped on reading.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -98,10 +98,14 @@ class Journal:
         )
         self._traces.write(trace.key, line.encode())
 
-    def copy(self, path: Path) -> None:
-        """Add the traces in another file, as they are."""
+    def copy(self, path: Path, belongs: Callable[[TrialKey], bool]) -> None:
+        """Add the traces in the file of another run, as they are, of the trials that belong here.
+
+        `observed` does not return them, so that they replace no trial of this run.
+        """
         for key, line in _traces(path):
-            self._traces.write(key, line)
+            if belongs(key):
+                self._traces.append(line)
 
     def keep(self, trial: Trial, begun: Begun) -> None:
         """Store the progress of the conversation of `trial`.
@@ -190,9 +194,14 @@ class _Lines:
         return line
 
     def write(self, key: TrialKey, line: bytes) -> None:
-        self.places[key] = self._file.seek(0, 2)
+        self.places[key] = self.append(line)
+
+    def append(self, line: bytes) -> int:
+        """Add a line, which is not indexed, and return its offset."""
+        offset = self._file.seek(0, 2)
         self._file.write(line)
         self._file.flush()
+        return offset
 
     def read(self, key: TrialKey) -> Mapping[str, Json]:
         """Return the last line about a trial; empty if there is none."""

@@ -50,12 +50,13 @@ class Cell:
         """Return the observations of both cells."""
         lost = self.lost + tuple(unit + len(self.units) for unit in other.lost)
         units, skipped = self.units + other.units, self.skipped + other.skipped
-        return Cell(units, lost=lost, skipped=skipped)
+        return Cell(units, lost=lost, skipped=skipped, seconds=self.seconds + other.seconds)
 
     def as_one_unit(self) -> "Cell":
         """Return a copy with all observations in one group."""
         values = tuple(self.observations)
-        return Cell((values,) if values else (), lost=(0,) * self.errors, skipped=self.skipped)
+        units, lost = (values,) if values else (), (0,) * self.errors
+        return Cell(units, lost=lost, skipped=self.skipped, seconds=self.seconds)
 
     def filled(self, value: float) -> "Cell":
         """Return a copy with `value` for every missing observation."""

@@ -12,12 +12,16 @@ from pydantic import Field
 
 from ci_eval.records.bounds import Count, Seconds, Total
 from ci_eval.records.cases import SCHEMA_VERSION, Stored
+from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.stored_document import parsed, validated
+from ci_eval.text.sanitize import one_line
 from ci_eval.text.yaml_files import read_text
 
 MAX_SHARDS = 1000
 """The most shards of a suite."""
+MAX_DIFFERENCES = 500
+"""The most characters that name differences."""
 _MAX_TEXT = 512 * 1024 * 1024
 """The longest plan, in characters: some million cases."""
 
@@ -47,8 +51,11 @@ class Manifest(Stored):
     evalsets: Mapping[str, str]
     criteria: Mapping[str, str]
 
-    def differences(self, other: "Manifest") -> Iterator[str]:
-        """Yield what differs, for a message."""
+    def differences(self, other: "Manifest") -> str:
+        """Name the differences of `other`, for a message; empty if there are none."""
+        return one_line(listed([*self._differences(other)]), MAX_DIFFERENCES)
+
+    def _differences(self, other: "Manifest") -> Iterator[str]:
         if self.suite != other.suite:
             yield f"the suite ({other.suite!r} instead of {self.suite!r})"
         if self.version != other.version:
@@ -114,11 +121,11 @@ class ShardReport(Stored):
     attempt: Count = 1
     """The number of times that this workflow run was started."""
     unconfirmed: str = ""
-    """Why the agents of the merge base could not be run, although they were to be."""
+    """Why the agents of the merge base could not be run, if they had to be."""
 
     @property
     def shard(self) -> Shard:
-        """Its number, and that of all."""
+        """Its number, and the number of shards."""
         return Shard(self.index, self.total)
 
 

@@ -89,7 +89,7 @@ def line(rng: random.Random, evalset: str, case: str, repeat: int) -> str:
 
 
 def merged(project: Project, total: int, *, planned: bool, seed: int) -> dict[str, Any]:
-    """Run each shard, merge them in a random order, and return what that wrote."""
+    """Run each shard, merge them in a random order, and return the documents."""
     whole, context = project.plan()
     manifest = shards.manifest_of(whole, context)
     division = shards.divided(whole, total, manifest, ()) if planned else None

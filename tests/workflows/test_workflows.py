@@ -213,13 +213,18 @@ criteria: {tool_trajectory_avg_score: 1.0}
 """
 
 
+def use_examples(repo: Repository) -> None:
+    """Commit a configuration, and let the examples' steps use this version of the action."""
+    repo.actions = {"OWNER/ci-eval": str(ROOT), "OWNER/ci-eval/host": str(ROOT / "host")}
+    (repo.folder / "ci-eval.yaml").write_text(CONFIG, encoding="utf-8")
+    repo.github["sha"] = repo.commit()
+
+
 @BOTH
 def test_what_a_fork_measured_is_posted_by_the_second_workflow(
     repo: Repository, fake: FakeGitHub, variant: str, tmp_path: Path
 ) -> None:
-    repo.actions = {"OWNER/ci-eval": str(ROOT), "OWNER/ci-eval/host": str(ROOT / "host")}
-    (repo.folder / "ci-eval.yaml").write_text(CONFIG, encoding="utf-8")
-    repo.github["sha"] = repo.commit()
+    use_examples(repo)
     fake.add_fork(1, sha(10))
     fake.permissions = frozenset({"contents: read", "pull-requests: read"})
     head = {"sha": sha(10), "ref": "change", "repo": {"full_name": FORK, "fork": True}}
@@ -252,9 +257,7 @@ def test_what_a_fork_measured_is_posted_by_the_second_workflow(
 def test_shards_are_planned_run_and_merged(
     repo: Repository, fake: FakeGitHub, variant: str, tmp_path: Path
 ) -> None:
-    repo.actions = {"OWNER/ci-eval": str(ROOT), "OWNER/ci-eval/host": str(ROOT / "host")}
-    (repo.folder / "ci-eval.yaml").write_text(CONFIG, encoding="utf-8")
-    repo.github["sha"] = repo.commit()
+    use_examples(repo)
     workflow = example("shards.yml", variant, tmp_path)
 
     plan, *shards, merge, _ = repo.run(workflow, event=PULL_REQUEST)
@@ -272,9 +275,7 @@ def test_shards_are_planned_run_and_merged(
 def test_a_shard_that_fails_leaves_the_suite_without_a_verdict(
     repo: Repository, fake: FakeGitHub, variant: str, tmp_path: Path
 ) -> None:
-    repo.actions = {"OWNER/ci-eval": str(ROOT), "OWNER/ci-eval/host": str(ROOT / "host")}
-    (repo.folder / "ci-eval.yaml").write_text(CONFIG, encoding="utf-8")
-    repo.github["sha"] = repo.commit()
+    use_examples(repo)
     workflow = example("shards.yml", variant, tmp_path)
     text = workflow.read_text(encoding="utf-8")
     assert "      # It ends with an error" in text

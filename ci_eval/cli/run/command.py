@@ -11,21 +11,14 @@ from ci_eval.cli import console, load
 from ci_eval.cli.adk.adk_eval_result_files import run_and_write
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.options import (
-    baseline_save_option,
     config_option,
-    json_option,
     judge_mode_option,
-    open_option,
-    out_option,
     record_option,
     repeats_option,
-    section_option,
     selection_options,
-    show_option,
 )
-from ci_eval.cli.publish.posting_options import posting_options
 from ci_eval.cli.run.console_progress import run_shard_watched, run_watched
-from ci_eval.cli.run.finishing import finished, publication, shown
+from ci_eval.cli.run.finishing import finished, finishing_options, publication, shown
 from ci_eval.cli.run.shard_option import ShardOption, described, exit_code
 from ci_eval.pull_requests.github_runner import publish_shard
 from ci_eval.records.errors import UsageError
@@ -62,13 +55,7 @@ from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 @record_option
 @judge_mode_option
 @click.option("--adk-results", metavar="DIR", help="Write ADK result files for `adk web DIR`.")
-@baseline_save_option
-@section_option
-@posting_options(default="off")
-@out_option
-@show_option
-@open_option
-@json_option
+@finishing_options
 def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
     """Run the agents, score and compare the results, decide, and write the reports."""
     folder = Path(out)
@@ -77,7 +64,7 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
         work = partial(_shard, config, folder, options, as_json=as_json)
         return finished(config, folder, options, work, as_json=as_json)
     if options["plan"]:
-        raise UsageError("--plan assigns the cases of shards", hint="add `--shard I/N`")
+        raise UsageError("--plan needs --shard", hint="add `--shard I/N`")
     work = partial(_run, config, folder, options, as_json=as_json)
     return finished(config, folder, options, work, as_json=as_json)
 
@@ -108,7 +95,7 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
     if done is None:
         console.say("run again with --resume to continue from there")
         return None
-    report = option.report_of(done)
+    report = context.secrets.cleaned(option.report_of(done))
     write_shard_report(report, folder / SHARD_FILE)
     if as_json:
         print_json(report.model_dump(mode="json"))

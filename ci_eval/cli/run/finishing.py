@@ -7,7 +7,16 @@ from typing import Any
 from ci_eval.cli import console, load
 from ci_eval.cli.baseline import baseline_saving
 from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files, print_json
-from ci_eval.cli.publish.posting_options import tell, tell_none
+from ci_eval.cli.options import (
+    baseline_save_option,
+    combined,
+    json_option,
+    open_option,
+    out_option,
+    section_option,
+    show_option,
+)
+from ci_eval.cli.publish.posting_options import posting_options, tell, tell_none
 from ci_eval.pull_requests import github_runner
 from ci_eval.records.errors import CiEvalError, ExitCode
 from ci_eval.records.findings import Report
@@ -15,6 +24,16 @@ from ci_eval.run.plan import Plan
 from ci_eval.run_files.file_names import PAGE_FILE
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import counted
+
+finishing_options = combined(
+    baseline_save_option,
+    section_option,
+    posting_options(default="off"),
+    out_option,
+    show_option,
+    open_option,
+    json_option,
+)
 
 
 def finished(
@@ -25,7 +44,7 @@ def finished(
     *,
     as_json: bool = False,
 ) -> int:
-    """Do the work of a run and return its exit code; if it ends without a report, say so.
+    """Do the work of a run and return its exit code; report the reason if it leaves no report.
 
     `work` returns its exit code, or `None` if it was interrupted.
     """

@@ -9,22 +9,16 @@ import click
 
 from ci_eval.cli import console, load
 from ci_eval.cli.options import (
-    baseline_save_option,
     config_option,
-    json_option,
     judge_mode_option,
-    open_option,
-    out_option,
     repeats_option,
-    section_option,
     selection_options,
-    show_option,
 )
-from ci_eval.cli.publish.posting_options import posting_options
 from ci_eval.cli.run.console_progress import run_watched
-from ci_eval.cli.run.finishing import finished, publication, shown
+from ci_eval.cli.run.finishing import finished, finishing_options, publication, shown
 from ci_eval.records.errors import UsageError
 from ci_eval.run import shards
+from ci_eval.run.arms import base_folder
 from ci_eval.run.collect import Outputs
 from ci_eval.run.merged_shards import gathered
 from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
@@ -36,18 +30,13 @@ from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 @selection_options
 @repeats_option
 @judge_mode_option
-@baseline_save_option
-@section_option
-@posting_options(default="off")
-@out_option
-@show_option
-@open_option
-@json_option
+@finishing_options
 def merge(reports: tuple[str, ...], config: str, out: str, *, as_json: bool, **options: Any) -> int:
     """Merge the reports of shards, decide, and write the reports of the suite.
 
-    REPORT is the output directory of `ci-eval run --shard I/N`. Doubt is settled here: the agents
-    are run again on the cases in doubt. Pass the selecting options that the shards had.
+    REPORT is the output directory of `ci-eval run --shard I/N`, or a pattern of several. If the
+    verdict is in doubt, the agents are run again. Options that select cases must be those of the
+    shards.
     """
     folder = Path(out)
     work = partial(_merge, reports, config, folder, options, as_json=as_json)
@@ -56,7 +45,7 @@ def merge(reports: tuple[str, ...], config: str, out: str, *, as_json: bool, **o
 
 def _folders(given: str) -> list[Path]:
     """Return the folder that is named, or all that fit a pattern."""
-    found = sorted(glob.glob(given)) if glob.has_magic(given) else []  # noqa: PTH207  # absolute, too
+    found = sorted(glob.glob(given)) if glob.has_magic(given) else []  # noqa: PTH207  # Path.glob refuses absolute ones
     return [Path(each) for each in found or [given]]
 
 
@@ -67,7 +56,8 @@ def _merge(
     refuse_file(str(folder))
     plan, context = load.planned(config, options, runs_python=True)
     folders = [folder for each in reports for folder in _folders(each)]
-    if folder.resolve() in {each.resolve() for each in folders}:
+    written = {folder.resolve(), base_folder(folder).resolve()}
+    if written & {each.resolve() for each in folders}:
         raise UsageError(f"--out {folder} is one of the reports", hint="name another directory")
     found = gathered(folders, shards.manifest_of(plan, context))
     console.say_problems(found.warnings)

@@ -34,7 +34,7 @@ class ShardOption:
         """Read the options of a run.
 
         Raises:
-            UsageError: they name no shard, or the plan is of something else.
+            UsageError: they name no shard, or the plan does not fit the suite.
 
         """
         _refuse_others(options)
@@ -47,11 +47,10 @@ class ShardOption:
 
     def _plan_in(self, given: str) -> ShardPlan:
         planned = read_plan(Path(given), shown=given)
-        if differences := listed([*self._manifest.differences(planned.manifest)]):
-            message = f"{given} was made for something else: {differences}"
-            raise UsageError(
-                message, hint="make the plan anew: `ci-eval plan --shards N --out FILE`"
-            )
+        if differences := self._manifest.differences(planned.manifest):
+            message = f"{given} does not fit the suite: it differs in {differences}"
+            hint = "make the plan anew: `ci-eval plan --shards N --out FILE`"
+            raise UsageError(message, hint=hint)
         return planned
 
     def report_of(self, done: ShardRun) -> ShardReport:
@@ -73,7 +72,7 @@ class ShardOption:
 
 
 def described(report: ShardReport) -> str:
-    """Return what a shard did, in one line."""
+    """Return one line about a finished shard."""
     trials, took = counted(report.trials, "trial"), duration(report.duration_s)
     lost = f", {report.unmeasured} not measured" if report.unmeasured else ""
     return f"shard {report.shard}: {trials} in {took}{lost}; `ci-eval merge` decides"

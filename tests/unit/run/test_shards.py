@@ -1,0 +1,79 @@
+"""The division of cases, limits and budgets among shards."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.project import GREETS
+
+from ci_eval.config.load import load
+from ci_eval.config.validated_config import Config
+from ci_eval.records.results import Score, TrialResult
+from ci_eval.records.trials import TrialKey
+from ci_eval.run.shards import config_of, dealt, seconds_of
+from ci_eval.run_files.score_table import Columns, Past
+from ci_eval.run_files.shard_files import Shard
+from ci_eval.runtime.context import RunContext
+
+CONFIG = """\
+agents: {bot: {python: "shop:answer"}}
+evalsets: {smoke: smoke.evalset.json}
+criteria: {response_match_score: 0.5}
+run: {concurrency: 10}
+judge: {max_calls: 7, max_cost_usd: 2, requests_per_minute: 90, tokens_per_minute: 900}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    (tmp_path / "ci-eval.yaml").write_text(CONFIG)
+    evalset = {"eval_set_id": "smoke", "eval_cases": [GREETS]}
+    (tmp_path / "smoke.evalset.json").write_text(json.dumps(evalset))
+    context = RunContext({}, tmp_path, lambda: 0.0)
+    return load(tmp_path / "ci-eval.yaml", shown="ci-eval.yaml", context=context)
+
+
+@pytest.mark.parametrize("total", [1, 3, 7, 10])
+def test_the_parts_of_all_shards_are_the_limits_of_the_suite(config: Config, total: int) -> None:
+    parts = [config_of(config, Shard(number, total)) for number in range(1, total + 1)]
+    judging = [each.judging.options for each in parts]
+    assert sum(each.run.concurrency for each in parts) == 10
+    assert sum(each.max_calls or 0 for each in judging) == 7
+    assert sum(each.max_cost_usd or 0 for each in judging) == pytest.approx(2)
+    assert sum(each.requests_per_minute or 0 for each in judging) == pytest.approx(90)
+    assert sum(each.tokens_per_minute or 0 for each in judging) == pytest.approx(900)
+
+
+def test_no_shard_is_left_without_a_trial_at_once(config: Config) -> None:
+    assert config_of(config, Shard(40, 40)).run.concurrency == 1
+
+
+@given(st.lists(st.floats(0.001, 1e6), min_size=1, max_size=60), st.integers(1, 40))
+def test_every_case_is_dealt_once_and_no_shard_is_much_longer(
+    taken: list[float], total: int
+) -> None:
+    seconds = {("a", "e", str(number)): each for number, each in enumerate(taken)}
+    shards = dealt(seconds, total)
+    assert sorted(place for each in shards for place in each) == sorted(seconds)
+    # Graham's bound for lists in any order; it is tighter for the longest first.
+    longest = max(sum(seconds[place] for place in each) for each in shards)
+    assert longest <= sum(taken) / total + max(taken) * (1 + 1e-9)
+
+
+def test_a_case_takes_the_median_over_the_runs_of_its_mean() -> None:
+    def past(*durations: float) -> Past:
+        results = (
+            TrialResult(
+                key=TrialKey(agent="bot", evalset="smoke", case="c", repeat=number),
+                status="passed",
+                scores=(Score(criterion="ci/c", name="c", status="passed", value=1.0),),
+                duration_s=each,
+            )
+            for number, each in enumerate(durations)
+        )
+        return Past(None, Columns.of(results))  # type: ignore[arg-type]  # only values count here
+
+    runs = [past(1, 3), past(100), past(4, 4, 4)]
+    assert seconds_of(runs) == {("bot", "smoke", "c"): 4}
