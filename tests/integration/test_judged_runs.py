@@ -281,6 +281,28 @@ def test_a_run_that_is_refused_leaves_no_report_of_an_earlier_one(project: Proje
     assert list(out.iterdir()) == []
 
 
+def test_a_merge_asks_no_judge_again_and_counts_all_calls(
+    project, gemini, monkeypatch
+):
+    assert project.ci_eval("run", "--out", "whole").code == 0
+    calls = len(gemini.requests)
+    for number in (1, 2):
+        shard = ("--shard", f"{number}/2", "--judge-mode", "off", "--out", f"s{number}")
+        assert project.ci_eval("run", *shard).code == 0
+    assert len(gemini.requests) == 2 * calls
+    monkeypatch.delenv("GOOGLE_API_KEY")
+
+    ended = project.ci_eval("merge", "s1", "s2", "--out", "merged")
+
+    assert (ended.code, len(gemini.requests)) == (0, 2 * calls)
+    whole, merged = (
+        json.loads((project.folder / name / "report.json").read_text())["judging"]
+        for name in ("whole", "merged")
+    )
+    assert merged == whole
+    assert merged["calls"] == calls
+
+
 def test_a_budget_stops_the_calls_and_keeps_what_was_scored(project: Project, gemini: Judging):
     project.add("judge: {max_calls: 4, concurrency: 1}\nrun: {concurrency: 1}\n")
     ended = project.ci_eval("run")

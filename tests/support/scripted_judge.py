@@ -10,6 +10,7 @@ from ci_eval.llm.judge_settings import JudgeOptions, Judging
 from ci_eval.llm.model_client import Asker, asking
 from ci_eval.plugins.points import Judge, JudgeClient
 from ci_eval.records.questions import Answer, Question
+from ci_eval.records.results import JudgeUsage
 from ci_eval.runtime.context import RunContext
 
 Say = Callable[[Question], Any]
@@ -69,9 +70,11 @@ def context(folder: Path, **env: str) -> RunContext:
 
 
 @asynccontextmanager
-async def asker(folder: Path, *judges: Told, **options: Any) -> AsyncIterator[Asker]:
+async def asker(
+    folder: Path, *judges: Told, spent: JudgeUsage | None = None, **options: Any
+) -> AsyncIterator[Asker]:
     """Yield an asker whose default judge is the one that is given; several are a jury."""
     block = JudgeOptions.model_validate(options)
     judging = Judging(block, judges[0] if len(judges) == 1 else None, judges[1:] and judges)
-    async with asking(judging, context(folder)) as found:
+    async with asking(judging, context(folder), spent or JudgeUsage()) as found:
         yield found

@@ -16,6 +16,7 @@ from ci_eval.llm.model_client import MAX_ANSWER_CHARS, MAX_UNUSABLE, Judged, che
 from ci_eval.plugins.points import Asked
 from ci_eval.records.errors import JudgeError, UsageError
 from ci_eval.records.questions import Answer, Question, UnreadableError
+from ci_eval.records.results import JudgeUsage
 
 MATCH = FinalResponseMatch(threshold=0.5)
 QUESTION = Question("ci/c", "Judge.", "What of this?", {})
@@ -265,6 +266,21 @@ def test_calls_stop_where_the_budget_ends_and_what_was_scored_stays(tmp_path: Pa
     assert Counter(score.status for score in scores) == {"passed": 2, "error": 2}
     assert "the 7 calls of `judge.max_calls` are used up" in scores[2].reason
     assert len(told.asked) == 7
+
+
+def test_what_others_have_spent_of_the_budget_counts(tmp_path: Path):
+    told = judge(lambda _: VALID)
+
+    async def work():
+        spent = JudgeUsage(calls=4)
+        async with asker(tmp_path, told, max_calls=7, spent=spent) as found:
+            judged = Judged(MATCH, found)
+            return [await judged.score(expecting(str(n)), did(str(n))) for n in range(2)]
+
+    scores = asyncio.run(work())
+    assert Counter(score.status for score in scores) == {"passed": 1, "error": 1}
+    assert "the 7 calls of `judge.max_calls` are used up" in scores[1].reason
+    assert len(told.asked) == 3
 
 
 def test_money_stops_it_too(tmp_path: Path):
