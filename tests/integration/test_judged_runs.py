@@ -281,9 +281,7 @@ def test_a_run_that_is_refused_leaves_no_report_of_an_earlier_one(project: Proje
     assert list(out.iterdir()) == []
 
 
-def test_a_merge_asks_no_judge_again_and_counts_all_calls(
-    project, gemini, monkeypatch
-):
+def test_a_merge_asks_no_judge_again_and_counts_all_calls(project, gemini, monkeypatch):
     assert project.ci_eval("run", "--out", "whole").code == 0
     calls = len(gemini.requests)
     for number in (1, 2):
