@@ -7,9 +7,11 @@ page of 100,000 cases answers as fast as one of ten.
 import base64
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from pydantic_core import to_json
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey, Report
@@ -31,13 +33,9 @@ _MAX_TEXT = 20_000
 _MAX_TURNS = 100
 _MAX_CALLS = 100
 _GIST = 80
-_STATUSES: Mapping[Status, str] = {
-    Status.PASSED: "p",
-    Status.FAILED: "f",
-    Status.ERROR: "e",
-    Status.SKIPPED: "s",
-}
-_PASSING = ("p", "s")
+_PASSING = (Status.PASSED, Status.SKIPPED)
+_BY_GRAVITY = "spfe"
+"""The first letters of the statuses, which stand for them."""
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -57,9 +55,7 @@ class _Case:
     """The sum of the values under each criterion, and their number."""
 
     def add(self, result: TrialResult, number: int) -> None:
-        order = "spfe"
-        status = _STATUSES[result.status]
-        self.status = max(self.status, status, key=order.index)
+        self.status = max(self.status, result.status[0], key=_BY_GRAVITY.index)
         self.line = self.line or result.line or 0
         self.tags = self.tags or result.tags
         self.duration_s += result.duration_s
@@ -93,7 +89,7 @@ class CaseData:
         """Take in the results of a run."""
         for result in results:
             case = self.cases.setdefault(Place.of(result.key), _Case())
-            is_calm = _STATUSES[result.status] in _PASSING
+            is_calm = result.status in _PASSING
             # The first trial of a case shows what is asked; of others that pass, scores do.
             trace = conversations.of(result.key) if not (is_calm and case.trials) else None
             if not case.gist:
@@ -133,7 +129,7 @@ class CaseData:
         trials = self._open[kind]
         if trials:
             # The same run gives the same file; level 1 takes a third of the time of 6.
-            packed = gzip.compress(_dumped(trials).encode(), compresslevel=1, mtime=0)
+            packed = gzip.compress(to_json(trials), compresslevel=1, mtime=0)
             number = sum(each % 2 == kind for each in self.chunks)
             self.chunks[2 * number + kind] = base64.b64encode(packed).decode("ascii")
             trials.clear()
@@ -255,7 +251,7 @@ def _gist(result: TrialResult, trace: Trace | None) -> str:
 def _trial(result: TrialResult, trace: Trace | None) -> dict[str, Any]:
     """Return what a browser shows of a trial; what is empty is left out."""
     found: dict[str, Any] = {
-        "status": _STATUSES[result.status],
+        "status": result.status[0],
         "scores": [_score(each) for each in result.scores],
         "turns": list(_turns(trace)) if trace else [{"user": _cut(m)} for m in result.messages],
     }
@@ -275,7 +271,7 @@ def _trial(result: TrialResult, trace: Trace | None) -> dict[str, Any]:
 
 
 def _score(score: Score) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": score.name, "status": _STATUSES[score.status]}
+    found: dict[str, Any] = {"name": score.name, "status": score.status[0]}
     if score.value is not None:
         found["value"] = score.value
     if score.reason:

@@ -15,6 +15,7 @@ _NAMES = re.compile(
     rb'"eval_id":"(?:[^"\\]|\\.)*","repeat":[0-9]+),'
 )
 """The beginning of a line of ours, which names its trial."""
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Conversations:
@@ -44,7 +45,7 @@ class Conversations:
 
 def _names(key: TrialKey) -> bytes:
     """Return the names of a trial as a line of ours begins with them."""
-    return json.dumps(names_of(key), separators=(",", ":")).encode()[1:-1]
+    return _ENCODER.encode(names_of(key)).encode()[1:-1]
 
 
 @contextmanager

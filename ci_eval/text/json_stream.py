@@ -161,6 +161,9 @@ class _Cursor:
     def peek(self) -> str:
         """Return the next character that is not whitespace; empty at the end."""
         while True:
+            character = self._text[self._at : self._at + 1]
+            if character > " ":  # mostly, without a regular expression
+                return character
             self._pass_to(json_text.skip(self._text, self._at))
             if self._at < len(self._text):
                 return self._text[self._at]
@@ -173,7 +176,7 @@ class _Cursor:
         if not found or found not in wanted:
             choice = " or ".join(repr(character) for character in wanted)
             self.refuse(f"expected {choice}, found {found!r}" if found else "ends unexpectedly")
-        self._pass_to(self._at + 1)
+        self._at += 1
         return found
 
     def elements(self) -> Iterator[Element]:

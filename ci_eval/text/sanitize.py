@@ -29,7 +29,12 @@ REPLACEMENT = "\ufffd"
 
 def without_sequences(text: str) -> str:
     """Return `text` without terminal control sequences."""
-    return _ANSI.sub("", text)
+    return text if _is_plain(text) else _ANSI.sub("", text)
+
+
+def _is_plain(text: str) -> bool:
+    """Return True for most texts: all characters are visible and ASCII."""
+    return text.isascii() and text.isprintable()
 
 
 def clean(text: str) -> str:
@@ -38,8 +43,9 @@ def clean(text: str) -> str:
     The fifth and later combining marks on a letter become U+FFFD, too.  Lines end with a line
     feed.  `##[`, which GitHub runners interpret anywhere in a line, is broken up.
     """
-    text = without_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
-    text = _STACK.sub(rf"\1{REPLACEMENT}", _UNSEEN.sub(REPLACEMENT, text))
+    if not _is_plain(text):
+        text = without_sequences(text).replace("\r\n", "\n").replace("\r", "\n")
+        text = _STACK.sub(rf"\1{REPLACEMENT}", _UNSEEN.sub(REPLACEMENT, text))
     return text.replace("##[", "## [")
 
 
