@@ -1,11 +1,11 @@
 """Cases of a report that got worse."""
 
 from typing import Literal, NamedTuple
-from urllib.parse import quote
 
 from ci_eval.records.findings import CaseChange, Delta, Report
 from ci_eval.records.results import RunMeta, Tier
 from ci_eval.records.trials import TrialKey
+from ci_eval.text.html_templates import fragment
 
 Kind = Literal["broke", "lower", "suspected", "noise"]
 KINDS: tuple[Kind, ...] = ("broke", "lower", "suspected", "noise")
@@ -41,13 +41,6 @@ class Place(NamedTuple):
 def page_of_case(meta: RunMeta, place: Place) -> str:
     """Return the address of a case in `report.html`; empty if the page has no known one."""
     return f"{meta.page_url}{fragment(place)}" if meta.page_url else ""
-
-
-def fragment(place: Place) -> str:
-    """Return the fragment of the address of a case in `report.html`."""
-    # As its script writes them: encodeURIComponent for each name, then for the whole.
-    names = "/".join(quote(name, safe="!~*'()", errors="replace") for name in place)
-    return f"#case={quote(names, safe='')}"
 
 
 class Worsening(NamedTuple):

@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from ci_eval.reporters._score_history import Trend
 
 WIDTH, HEIGHT = 140, 28
-"""Size of a chart, in the units of its view box."""
 _BINS = 10
 
 
+class _Chart:
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height, in the units of its view box."""
+        return WIDTH, HEIGHT
+
+
 @dataclass(frozen=True)
-class Line:
+class Line(_Chart):
     """The means of a criterion in the last runs, oldest first."""
 
     points: str
@@ -20,6 +26,8 @@ class Line:
     """This run's."""
     threshold: float | None
     """The height of the threshold; `None` if it is outside of the chart."""
+    band: tuple[float, float] | None
+    """Top and height of the band in which most runs lie, if there are enough runs."""
     low: float
     high: float
     """The means at the lower and the upper end."""
@@ -27,7 +35,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Bars:
+class Bars(_Chart):
     """The number of cases by their mean score, from the lowest to the highest."""
 
     heights: tuple[float, ...]
@@ -44,6 +52,8 @@ class Bars:
 def line_of(trend: Trend) -> Line:
     """Return the chart of a trend; runs that did not measure the criterion are left out."""
     low, high = trend.bounds
+    if trend.band:
+        low, high = min(low, trend.band[0]), max(high, trend.band[1])
     last = max(len(trend.values) - 1, 1)
 
     def height(value: float) -> float:
@@ -56,10 +66,12 @@ def line_of(trend: Trend) -> Line:
     ]
     threshold = trend.row.summary.threshold
     is_shown = threshold is not None and low <= threshold <= high
+    top, bottom = (height(trend.band[1]), height(trend.band[0])) if trend.band else (0.0, 0.0)
     return Line(
         points=" ".join(f"{x},{y}" for x, y in places),
         last=places[-1],
         threshold=height(threshold) if is_shown and threshold is not None else None,
+        band=(top, max(round(bottom - top, 1), 1.0)) if trend.band else None,
         low=low,
         high=high,
         runs=len(trend.values),

@@ -5,8 +5,10 @@ its source code, so only letters, digits and a few signs are kept.  The grammar:
 https://mermaid.js.org/syntax/xyChart.html
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
 from ci_eval.records.findings import GroupKey, Report
 from ci_eval.reporters._criteria_rows import Row
@@ -16,6 +18,7 @@ from ci_eval.text.sanitize import clean
 MAX_RUNS = 30
 """The most runs to show, including this one."""
 MAX_CHARTS = 3
+_RUNS_FOR_BAND = 5
 
 _COLOURS = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#cf222e"}}}}%%'
 """Mermaid's default colour of the first line is hardly visible on white."""
@@ -71,6 +74,19 @@ class Trend:
             shift = max(self.interval[0] - low, 0.0) - max(high - self.interval[1], 0.0)
             low, high = low + shift, high + shift
         return low, high
+
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """Two standard deviations below and above the mean of the earlier runs.
+
+        `None` for fewer than 5 of them, which tell little about how much runs differ.
+        """
+        earlier = self.measured[:-1]
+        if len(earlier) < _RUNS_FOR_BAND:
+            return None
+        middle, spread = fmean(earlier), stdev(earlier)
+        low, high = self.interval or (-math.inf, math.inf)
+        return max(middle - 2 * spread, low), min(middle + 2 * spread, high)
 
     @property
     def chart(self) -> str:

@@ -8,27 +8,55 @@ https://www.w3.org/TR/CSP3/#meta-element
 import base64
 import hashlib
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any
+from dataclasses import dataclass
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from ci_eval.plugins.points import Reporter, reporter
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, TrialResult
-from ci_eval.reporters._case_changes import fragment
+from ci_eval.reporters._criteria_rows import Row
 from ci_eval.reporters._html_cases import CaseData
-from ci_eval.reporters._html_charts import HEIGHT, WIDTH, bars_of, line_of
+from ci_eval.reporters._html_charts import Bars, Line, bars_of, line_of
 from ci_eval.reporters._notable_cases import Bounds
-from ci_eval.reporters._report_page import page_of
+from ci_eval.reporters._report_page import Page, page_of
 from ci_eval.reporters._score_history import trends
 from ci_eval.run_files.conversations import Conversations, conversations
 from ci_eval.run_files.file_names import PAGE_FILE
-from ci_eval.text import templates
-from ci_eval.text.sanitize import clean
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.template_sandbox import (
+    Template,
+    TemplateError,
+    plain,
+    read_style,
+    read_template,
+)
+from ci_eval.text import html_templates, templates
 
+MAX_CHARACTERS = 5_000_000
+"""The longest text that a template of a user may render."""
 BOUNDS = Bounds(evidence=50, lines=60, rows=200)
 """What is shown without scripts."""
+
+
+@dataclass(frozen=True)
+class Charted:
+    """A criterion with its charts."""
+
+    row: Row
+    line: Line | None
+    """Its means in the last runs, if there are any."""
+    bars: Bars | None
+    """Its cases by score, if any was measured."""
+
+
+@dataclass(frozen=True)
+class Overview(Page):
+    """What the page shows above the list of cases."""
+
+    charted: tuple[Charted, ...]
+    """The criteria, the most serious first."""
 
 
 @reporter("html")
@@ -44,6 +72,29 @@ class Html(Reporter):
     max_mb: float = Field(default=50, ge=1, le=1_000)
     """The most megabytes of conversations and evidence. If there are more, those of passing trials
     are left out, the last ones first; `traces.jsonl` and `run.json` have them."""
+    template: str | None = Field(default=None, min_length=1)
+    """Path of a Jinja template in the repository to use for what is above the list of cases,
+    relative to the directory of the configuration. See `docs/templates.md`. If it fails, the
+    default one is used, with a warning."""
+    style: str | None = Field(default=None, min_length=1)
+    """Path of a style sheet in the repository that is added to the default one. It cannot load
+    anything: images and fonts have to be `data:` addresses."""
+
+    _template: Template | None = PrivateAttr(default=None)
+    _added_style: str = PrivateAttr(default="")
+
+    def prepared(self, context: RunContext) -> Self:
+        """Return itself with its template and style sheet read and checked.
+
+        Raises:
+            UsageError: one of them cannot be read, is outside the repository, or is invalid.
+
+        """
+        if self.template:
+            self._template = read_template(self.template, context, kind="html")
+        if self.style:
+            self._added_style = read_style(self.style, context)
+        return self
 
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
         """Yield the page without conversations."""
@@ -63,74 +114,64 @@ class Html(Reporter):
 
     def _page(self, report: Report, data: CaseData) -> Iterator[str]:
         data.close()
-        page = page_of(report, BOUNDS)
-        rows = (*page.criteria.shown, *page.calm.shown, *page.measures.shown)
-        style, script = _style(), _script()
-        values = {
-            "page": page,
-            "rows": list(dict.fromkeys(rows)),
-            "lines": {each.row.summary.group: line_of(each) for each in trends(report, rows)},
-            "bars": {
-                row.summary.group: bars_of(means, row.summary.interval)
-                for row in rows
-                if (means := data.values.get(row.summary.group))
+        page = _overview(report, data)
+        overview, failure = self._filled(page)
+        style = templates.source("report/report.css") + self._added_style
+        script = templates.source("report/report.js")
+        text = html_templates.render(
+            "report/report.html.j2",
+            {
+                "page": page,
+                "failure": failure,
+                "cases": len(data.cases),
+                "left_out": data.left_out,
             },
-            "size": (WIDTH, HEIGHT),
-            "cases": len(data.cases),
-            "left_out": data.left_out,
-            "style": style,
-            "script": script,
-            "hashes": {"style": _hash(style), "script": _hash(script)},
-            "index": data.index(),
-        }
-        head, tail = "".join(_template().generate(values)).split("<!--chunks-->\n")
+            markup={
+                "overview": overview,
+                "style": style,
+                "script": script,
+                "style_hash": _hash(style),
+                "script_hash": _hash(script),
+                "index": data.index(),
+            },
+        )
+        head, _, tail = text.rpartition("<!--chunks-->\n")
         yield head.lstrip()
         for number, chunk in sorted(data.chunks.items()):
             yield f'<script type="text/plain" id="chunk-{number}">{chunk}</script>\n'
         yield tail
 
+    def _filled(self, page: Overview) -> tuple[str, str]:
+        """Return the overview, and why it is not the user's."""
+        failure = ""
+        if self._template:
+            try:
+                return self._template.fill(plain(page), MAX_CHARACTERS), failure
+            except TemplateError as exc:
+                place = f"{self._template.shown}:{exc.line}" if exc.line else self._template.shown
+                failure = f"The template {place} failed, so this is the default page: {exc}."
+        ours = html_templates.render("report/overview.html.j2", {"page": page}, markup={})
+        return ours, failure
 
-def _style() -> str:
-    return templates.source("report/report.css")
 
-
-def _script() -> str:
-    return templates.source("report/report.js")
+def _overview(report: Report, data: CaseData) -> Overview:
+    page = page_of(report, BOUNDS)
+    rows = tuple(dict.fromkeys((*page.criteria.shown, *page.calm.shown, *page.measures.shown)))
+    lines = {each.row.summary.group: line_of(each) for each in trends(report, rows)}
+    charted = (
+        Charted(
+            row,
+            lines.get(row.summary.group),
+            bars_of(means, row.summary.interval)
+            if (means := data.values.get(row.summary.group))
+            else None,
+        )
+        for row in rows
+    )
+    return Overview(**vars(page), charted=tuple(charted))
 
 
 def _hash(text: str) -> str:
     """Return the source expression that allows an element with exactly this `text`."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
-
-
-@cache
-def _template() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(templates.folders()),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_seen,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    numbers = (
-        templates.score,
-        templates.measure,
-        templates.exact,
-        templates.difference,
-        templates.duration,
-        templates.dollars,
-        templates.counted,
-    )
-    environment.filters.update({each.__name__: each for each in (*numbers, fragment)})
-    return environment.get_template("report/report.html.j2")
-
-
-def _seen(value: object) -> object:
-    """Return a text without characters that hide or reorder others, and a count with commas."""
-    if type(value) is int:
-        return f"{value:,}"
-    return clean(value) if type(value) is str else value

@@ -1,6 +1,6 @@
 """Rendering of user templates in a child process, started by `template_sandbox.py`.
 
-It reads one line of JSON, `{"name", "source", "page"?, "most", "memory", "cpu_s"}`, and writes
+It reads one line of JSON, `{"kind", "source", "page"?, "most", "memory", "cpu_s"}`, and writes
 one: `{"text"}`, or `{"error", "line"?}`, or `{"long": true}`.  Without a page, the template is
 only checked, not rendered.
 """
@@ -12,10 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ci_eval.runtime.isolation import close_memory
-from ci_eval.text import templates
+from ci_eval.text import html_templates, templates
 
 _KEPT = ("range", "dict", "namespace")
 """Jinja's globals that templates may use."""
+_OURS = {
+    "markdown": ("_parts.md.j2", "comment.md.j2", "summary.md.j2"),
+    "html": ("report/_parts.html.j2", "report/overview.html.j2"),
+}
+"""Our templates that a template of each kind may use; parts first."""
 _FILES = 32
 """The most open files: what Python loads, and our own templates."""
 
@@ -45,10 +50,12 @@ def main() -> None:
     """Handle the request on standard input."""
     close_memory()  # in our container, agents run as the same user
     request = json.loads(sys.stdin.buffer.readline())
-    environment = _environment()  # before memory and files are limited
+    environment = _environment(request["kind"])  # before memory and files are limited
     _limit(request["memory"], request["cpu_s"])
     try:
-        answer = _error(environment, request) or _rendered(environment, request)
+        answer = _error(environment, request, *_OURS[request["kind"]]) or _rendered(
+            environment, request
+        )
     except _TooLongError:
         answer = {"long": True}
     except MemoryError:
@@ -61,10 +68,11 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
 
 
-def _environment() -> Any:
-    found = templates.environment().overlay()
+def _environment(kind: str) -> Any:
+    base = html_templates.environment() if kind == "html" else templates.environment()
+    found = base.overlay()
     found.globals = {name: found.globals[name] for name in _KEPT}
-    for name in ("_parts.md.j2", "comment.md.j2", "summary.md.j2"):
+    for name in _OURS[kind]:
         found.get_template(name)
     return found
 
@@ -95,20 +103,26 @@ def _errors() -> tuple[type[Exception], ...]:
     return (TemplateError, *other)
 
 
-def _error(environment: Any, request: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return an error in a template that can be found without rendering it."""
-    from jinja2 import meta
+def _error(
+    environment: Any, request: Mapping[str, Any], parts: str, *others: str
+) -> dict[str, Any] | None:
+    """Return an error in a template that can be found without rendering it.
+
+    `parts` and `others` are our templates that it may use.
+    """
+    from jinja2 import meta, nodes
 
     tree = environment.parse(request["source"])
     unknown = sorted(meta.find_undeclared_variables(tree) - {"page", *_KEPT})
     if unknown:
         return {"error": f"unknown variable {unknown[0]!r}; only 'page' is available"}
-    ours = set(environment.list_templates(filter_func=lambda name: "/" not in name))
+    if escaping := tree.find(nodes.ScopedEvalContextModifier):
+        return {"error": "must not change how text is escaped", "line": escaping.lineno}
     for name in meta.find_referenced_templates(tree):
         if name is None:
             return {"error": "imports a template whose name is not a literal"}
-        if name not in ours:
-            return {"error": f"there is no template {name!r}; only '_parts.md.j2' can be imported"}
+        if name not in (parts, *others):
+            return {"error": f"there is no template {name!r}; only {parts!r} can be imported"}
     environment.compile(request["source"], filename="<template>")
     return None
 

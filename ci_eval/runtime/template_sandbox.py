@@ -7,6 +7,7 @@ write files, and killed at a timeout.  It gets plain data and returns text.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel
 
@@ -29,7 +30,7 @@ from ci_eval.runtime.path_checks import contained
 from ci_eval.text.yaml_files import read_text
 
 MAX_SOURCE = 256 * 1024
-"""The longest template, in characters."""
+"""The longest template or style sheet, in characters."""
 CPU_S = 10
 """The CPU time for rendering a template, in seconds."""
 WALL_S = 60.0
@@ -38,11 +39,15 @@ MEMORY = 512 * 1024 * 1024
 """The address space for it, in bytes."""
 _KILL_TIMEOUT_S = 5.0
 """Seconds that a killed child may take to end."""
+_END_OF_STYLE = re.compile("</style", re.IGNORECASE)
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 _CODE = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from ci_eval.runtime.template_child import main; main()"
 )
+
+
+Kind = Literal["markdown", "html"]
 
 
 class TemplateError(Exception):
@@ -64,6 +69,8 @@ class Template:
     source: str
     shown: str
     """The path that the user sees."""
+    kind: Kind = "markdown"
+    """What it renders."""
 
     def check(self) -> None:
         """Check the template without rendering it.
@@ -85,7 +92,13 @@ class Template:
         return self._request({"page": page, "most": most})
 
     def _request(self, more: Mapping[str, Json]) -> str:
-        request = {"source": self.source, "memory": MEMORY, "cpu_s": CPU_S, **more}
+        request = {
+            "source": self.source,
+            "kind": self.kind,
+            "memory": MEMORY,
+            "cpu_s": CPU_S,
+            **more,
+        }
         answer = _answer(json.dumps(request).encode() + b"\n")
         if answer.get("long"):
             raise TooLongError("its output is too long")
@@ -94,7 +107,7 @@ class Template:
         return str(answer["text"])
 
 
-def read_template(given: str, context: RunContext) -> Template:
+def read_template(given: str, context: RunContext, *, kind: Kind = "markdown") -> Template:
     """Read and check a template that the configuration names.
 
     Raises:
@@ -102,22 +115,42 @@ def read_template(given: str, context: RunContext) -> Template:
 
     """
     shown = context.shown(given)
-    path = contained(context.root, given)
-    top = top_of(context.root) or context.root
-    if not path.is_relative_to(os.path.normpath(top)):
-        message = "is outside of the repository, which is not allowed for a template"
-        raise UsageError(problems=[Problem(message, shown)])
-    source = read_text(path, shown=shown)
-    if len(source) > MAX_SOURCE:
-        message = f"has more than {MAX_SOURCE:,} characters, the limit for a template"
-        raise UsageError(problems=[Problem(message, shown)])
-    found = Template(source, shown)
+    found = Template(_source(given, context, "template"), shown, kind)
     try:
         found.check()
     except TemplateError as exc:
         message = f"the template cannot be rendered: {exc}"
         raise UsageError(problems=[Problem(message, shown, exc.line)]) from None
     return found
+
+
+def read_style(given: str, context: RunContext) -> str:
+    """Read a style sheet that the configuration names.
+
+    Raises:
+        UsageError: it cannot be read, is outside of the repository, or would end its element.
+
+    """
+    text = _source(given, context, "style sheet")
+    if found := _END_OF_STYLE.search(text):
+        line = 1 + text.count("\n", 0, found.start())
+        message = f"contains {found[0]!r}, which ends a style sheet in HTML; remove it"
+        raise UsageError(problems=[Problem(message, context.shown(given), line)])
+    return text
+
+
+def _source(given: str, context: RunContext, what: str) -> str:
+    shown = context.shown(given)
+    path = contained(context.root, given)
+    top = top_of(context.root) or context.root
+    if not path.is_relative_to(os.path.normpath(top)):
+        message = f"is outside of the repository, which is not allowed for a {what}"
+        raise UsageError(problems=[Problem(message, shown)])
+    source = read_text(path, shown=shown)
+    if len(source) > MAX_SOURCE:
+        message = f"has more than {MAX_SOURCE:,} characters, the limit for a {what}"
+        raise UsageError(problems=[Problem(message, shown)])
+    return source
 
 
 def _answer(line: bytes) -> dict[str, Any]:

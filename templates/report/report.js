@@ -492,7 +492,7 @@ function draw() {
   }
   if (document.activeElement !== query) query.value = at.get("q") ?? "";
   byId("case").hidden = number < 0;
-  byId("cases").hidden = byId("overview").hidden = byId("about").hidden = number >= 0;
+  byId("cases").hidden = byId("overview").hidden = number >= 0;
   drawList(at);
   return number < 0 ? Promise.resolve() : drawCase(number);
 }

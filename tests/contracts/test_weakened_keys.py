@@ -321,6 +321,7 @@ HARMLESS: dict[str, str] = {
     "reports.profile": SHOWN,
     "reports.template": SHOWN,
     "reports.max_mb": SHOWN,
+    "reports.style": SHOWN,
     "reports.labels": SHOWN,
     "reports.assignees": SHOWN,
     "reports.events": SHOWN,

@@ -8,11 +8,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lxml import html as lxml_html
 from support.case_language import did
 from support.project import turn
 from support.report_language import EVIDENCE, make_report, make_results, streamed
 
+from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, TrialResult
 from ci_eval.records.trials import Trace
@@ -20,6 +22,8 @@ from ci_eval.reporters._html_cases import CHUNK, CaseData
 from ci_eval.reporters.html import Html
 from ci_eval.run_files.conversations import Conversations
 from ci_eval.run_files.journal import trace_line
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.template_sandbox import MAX_SOURCE
 
 TEXT = "refunds fail 0.2 was 0.9 / greets pass 1.0 / stuck error"
 
@@ -59,9 +63,83 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else() -> None
     assert rules == {
         "default-src": "'none'",
         "img-src": "data:",
+        "font-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
     }
+
+
+OWN = """{% import "report/_parts.html.j2" as parts %}
+<h2>Owned by the shop's team</h2>
+{{ parts.about(page) }}
+{{ parts.criteria(page) }}
+{% for each in page.charted %}<b>{{ each.row.summary.group.agent }}</b>{% endfor %}
+{{ parts.findings(page) }}
+{{ parts.notes(page) }}
+"""
+
+
+def own_page(folder: Path, template: str, style: str = "", report: Report | None = None) -> str:
+    (folder / "own.html.j2").write_text(template, "utf-8")
+    (folder / "own.css").write_text(style, "utf-8")
+    reporter = Html(template="own.html.j2", style="own.css")
+    ready = reporter.prepared(RunContext({}, folder, lambda: 0.0))
+    return "".join(ready.render(report or make_report(TEXT), streamed(make_results(TEXT))))
+
+
+@pytest.mark.processes
+def test_a_template_replaces_what_is_above_the_cases(tmp_path: Path) -> None:
+    text = own_page(tmp_path, OWN, "h2 { color: teal; }\n")
+    overview = in_page(text, "//section[@id='overview']")
+    ours = in_page(page(make_report(TEXT), make_results(TEXT)), "//section[@id='overview']")
+    assert overview.find("h2").text == "Owned by the shop's team"
+    assert overview.text_content().endswith(ours.text_content()[-300:])
+    assert in_page(text, "//style").text.endswith("h2 { color: teal; }\n")
+    digest = hashlib.sha256(in_page(text, "//style").text.encode()).digest()
+    assert base64.b64encode(digest).decode() in text
+
+
+@pytest.mark.processes
+def test_a_template_cannot_show_a_text_as_markup(tmp_path: Path) -> None:
+    report = make_report(TEXT)
+    named = report.meta.model_copy(update={"suite": "<img src=x>"})
+    report = report.model_copy(update={"meta": named})
+    for source in (
+        "{{ page.meta.suite }}",
+        "{{ ('<b>' | escape).unescape() }}{{ page.meta.suite | escape }}",
+        "{{ [page.meta.suite] | join('<br>') }}",
+    ):
+        found = own_page(tmp_path, source, report=report)
+        assert "<img" not in found
+        assert "&lt;img src=x&gt;" in found
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("template", "style", "message"),
+    [
+        ("{{ page.meta.suite | safe }}", "", "No filter named 'safe'"),
+        ("\n{% autoescape false %}{% endautoescape %}", "", "must not change how text is escaped"),
+        ("{% include 'judge/safety.j2' %}", "", "only 'report/_parts.html.j2' can be imported"),
+        ("{{ rows }}", "", "only 'page' is available"),
+        ("", "a { }\n</STYLE><script>", "own.css:2: contains '</STYLE', which ends a style"),
+        ("", "x" * (MAX_SOURCE + 1), "the limit for a style sheet"),
+    ],
+)
+def test_a_wrong_template_or_style_stops_before_the_run(
+    tmp_path: Path, template: str, style: str, message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        own_page(tmp_path, template, style)
+    assert message in str(caught.value.problems[0])
+
+
+@pytest.mark.processes
+def test_where_a_template_fails_the_page_is_ours_and_says_so(tmp_path: Path) -> None:
+    text = own_page(tmp_path, "\n{{ page.meta.nope }}")
+    said = in_page(text, "//section[@id='overview']/p[@class='warns']").text_content()
+    assert said.startswith("! The template own.html.j2:2 failed, so this is the default page:")
+    assert in_page(text, "//section[@id='overview']/h2[1]").text == "Criteria"
 
 
 def test_verdict_criteria_and_failures_need_no_script() -> None:

@@ -1,0 +1,63 @@
+"""Templates of HTML, for `report.html`: what they output is escaped, whatever it is.
+
+No template can turn that off: the environment has no filter `safe`, and markup of ours is handed
+over as `markupsafe.Markup`.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+from ci_eval.text import templates
+from ci_eval.text.sanitize import clean
+
+_NUMBERS = (
+    *(templates.score, templates.measure, templates.exact, templates.difference),
+    *(templates.percent, templates.p_value),
+    *(templates.duration, templates.dollars, templates.counted),
+)
+
+
+@cache
+def environment() -> Any:
+    """Return the Jinja environment of these templates; the import is slow."""
+    from jinja2 import FileSystemLoader, StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader(templates.folders()),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_seen,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    del environment.filters["safe"]
+    environment.filters.update({each.__name__: each for each in (*_NUMBERS, fragment)})
+    return environment
+
+
+def render(template: str, values: Mapping[str, Any], *, markup: Mapping[str, str]) -> str:
+    """Render the template file `template`; texts of `markup` are ours, and not escaped."""
+    from markupsafe import Markup
+
+    safe = {name: Markup(text) for name, text in markup.items()}  # noqa: S704  # said above
+    return "".join(environment().get_template(template).generate({**values, **safe}))
+
+
+def fragment(names: Iterable[str]) -> str:
+    """Return the fragment of the address of a case in `report.html`.
+
+    `names` are those of its agent, its evalset and itself.
+    """
+    # As its script writes them: encodeURIComponent for each name, then for the whole.
+    path = "/".join(quote(name, safe="!~*'()", errors="replace") for name in names)
+    return f"#case={quote(path, safe='')}"
+
+
+def _seen(value: object) -> object:
+    """Return a text without characters that hide or reorder others, and a count with commas."""
+    if type(value) is int:
+        return f"{value:,}"
+    return clean(value) if type(value) is str else value
