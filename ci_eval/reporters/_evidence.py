@@ -3,7 +3,7 @@
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import chain, groupby, islice
@@ -41,15 +41,21 @@ class Exhibit:
     """In a diff, each begins with `- ` (expected), `+ ` (actual) or two spaces (both)."""
 
 
-def exhibits_of(score: Score, *, max_lines: int, max_invocations: int = 3) -> Iterator[Exhibit]:
-    """Yield the evidence of the whole conversation, then of the first failed invocations."""
+def exhibits_of(
+    score: Score,
+    *,
+    max_lines: int,
+    max_invocations: int = 3,
+    of: Collection[Status] = (Status.FAILED, Status.ERROR),
+) -> Iterator[Exhibit]:
+    """Yield the evidence of the whole conversation, then of the first invocations with a status."""
     count = len(score.invocations)
-    failed = (
+    parts = (
         (f", invocation {position} of {count}" if count > 1 else "", part.evidence)
         for position, part in enumerate(score.invocations, start=1)
-        if part.evidence and part.status in (Status.FAILED, Status.ERROR)
+        if part.evidence and part.status in of
     )
-    for where, evidence in (("", score.evidence or {}), *islice(failed, max_invocations)):
+    for where, evidence in (("", score.evidence or {}), *islice(parts, max_invocations)):
         for exhibit in _exhibits(evidence):
             if exhibit.lines:
                 lines = tuple(_first([*exhibit.lines], max_lines))

@@ -9,6 +9,7 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from pydantic_core import to_json
@@ -19,6 +20,7 @@ from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Trace
 from ci_eval.reporters._case_changes import Place
 from ci_eval.reporters._evidence import exhibits_of, response_words, wrapped
+from ci_eval.reporters._judge_evidence import cited
 from ci_eval.reporters._report_page import run_command
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.conversations import Conversations
@@ -33,6 +35,8 @@ _MAX_TEXT = 20_000
 _MAX_TURNS = 100
 _MAX_CALLS = 100
 _GIST = 80
+_MAX_CITED = 50
+_BAD = (Status.FAILED, Status.ERROR)
 _PASSING = (Status.PASSED, Status.SKIPPED)
 _BY_GRAVITY = "spfe"
 """The first letters of the statuses, which stand for them."""
@@ -278,7 +282,9 @@ def _score(score: Score) -> dict[str, Any]:
         found["reason"] = _cut(score.reason)
     if used := score.judging:
         found["tokens"] = [used.input_tokens, used.output_tokens, used.cost_usd]
-    if score.status in (Status.FAILED, Status.ERROR):
+    # That a criterion without a judge passed needs no evidence.
+    if score.judging or score.status in _BAD:
+        of = tuple(Status) if score.judging else _BAD
         found["evidence"] = [
             {
                 "title": each.title,
@@ -286,8 +292,12 @@ def _score(score: Score) -> dict[str, Any]:
                 "lines": each.lines,
                 "words": list(response_words(each)) if each.title.startswith("Response") else None,
             }
-            for each in exhibits_of(score, max_lines=_MAX_LINES, max_invocations=10)
+            for each in exhibits_of(score, max_lines=_MAX_LINES, max_invocations=10, of=of)
         ]
+        parts = (score.evidence, *(each.evidence for each in score.invocations))
+        passages = dict.fromkeys(text for part in parts for text in cited(part))
+        if passages and score.judging:
+            found["cites"] = [_cut(each) for each in islice(passages, _MAX_CITED)]
     return found
 
 

@@ -4,11 +4,15 @@ The evidence of judged criteria is JSON of a few shapes: votes with a rationale,
 sentences, samples. Other shapes are left to be shown as JSON.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ci_eval.records.cases import Json
 
 _MARKS = {"yes": "✔", "no": "✘"}
+_REASONING = ("rationale", "reasoning")
+_QUOTED = re.compile(r'"([^"]{6,500})"|“([^”]{6,500})”')
+"""A passage in quotes; shorter ones are words, which may stand anywhere."""
 _GOOD = ("supported", "not_applicable")
 """Labels of sentences that are not listed."""
 
@@ -33,6 +37,26 @@ def extracted(evidence: dict[str, Json]) -> Iterator[tuple[str, list[str]]]:
     if isinstance(unread, list):
         del evidence["unread"]
         yield "Answers not counted", [f"- {each}" for each in unread]
+
+
+def cited(evidence: Json) -> Iterator[str]:
+    """Yield the passages of a conversation that judges cite: by a label, or in quotes."""
+    match evidence:
+        case list():
+            for each in evidence:
+                yield from cited(each)
+        case dict():
+            for name, each in evidence.items():
+                if not isinstance(each, str):
+                    yield from cited(each)
+                elif name == "excerpt" or (
+                    name == "sentence" and evidence.get("label") not in _GOOD
+                ):
+                    yield each
+                elif name in _REASONING:
+                    yield from (first or second for first, second in _QUOTED.findall(each))
+        case _:
+            pass
 
 
 def _verdict(found: Mapping[str, Json]) -> Iterator[str]:
@@ -71,7 +95,7 @@ def _rubric(found: Mapping[str, Json]) -> Iterator[str]:
 
 
 def _reasoning(found: Mapping[str, Json]) -> str:
-    return str(found.get("rationale") or found.get("reasoning") or "")
+    return next((str(found[name]) for name in _REASONING if found.get(name)), "")
 
 
 def _text(found: Mapping[str, Json]) -> Iterator[str]:

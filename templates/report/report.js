@@ -13,7 +13,7 @@
  * @typedef {{title: string, kind: string, lines: string[], words: [string, string[]][] | null}} Evidence
  * @typedef {{
  *   name: string, status: Status, value?: number,
- *   reason?: string, tokens?: [number, number, number], evidence?: Evidence[],
+ *   reason?: string, tokens?: [number, number, number], evidence?: Evidence[], cites?: string[],
  * }} Score
  * @typedef {{name: string, args: string, result: string}} Call
  * @typedef {{
@@ -320,7 +320,7 @@ async function drawCase(n) {
     make(
       "div",
       { class: before.length ? "arms" : "" },
-      make("div", {}, ...(before.length ? [make("h3", {}, "With this change")] : []), ...drawn(trials, first)),
+      make("div", {}, make("h3", {}, before.length ? "With this change" : "Trials"), ...drawn(trials, first)),
       ...(before.length ? [make("div", {}, make("h3", {}, "Before this change"), ...drawn(before, 0))] : []),
     ),
     ...(missing ? [make("p", {}, `The details of ${missing} of its trials are left out, so that this file stays small: run.json and traces.jsonl, beside it, have them.`)] : []),
@@ -385,15 +385,15 @@ function drawTrial(each, names, isOpen) {
     make("summary", {}, make("span", { class: `mark s-${each.status}` }, WORDS[each.status] ?? ""), ` · ${what}${names.length > 1 ? "" : time}${more}`),
     ...(each.error ? [make("h4", {}, `Error: ${each.error[0]}`), block(each.error[1])] : []),
     ...(each.cut ? [make("p", {}, each.cut)] : []),
-    ...drawTurns(each.turns ?? []),
+    ...drawTurns(each.turns ?? [], passages((each.scores ?? []).flatMap((score) => score.cites ?? []))),
     ...(each.scores ?? []).flatMap(drawScore),
     ...(each.output ? [make("h4", {}, "Output of the agent"), block(each.output.join("\n"))] : []),
   );
 }
 
-/** @param {string} text */
-function block(text) {
-  return make("pre", { tabindex: "0" }, text);
+/** @param {string} text @param {RegExp | null} cited */
+function block(text, cited = null) {
+  return make("pre", { tabindex: "0" }, ...marked(text, cited));
 }
 
 /** @param {Score} score */
@@ -429,18 +429,38 @@ function drawEvidence(evidence) {
   return [title, make("pre", { tabindex: "0" }, ...lines)];
 }
 
-/** @param {Turn[]} turns */
-function drawTurns(turns) {
+/** A pattern for texts that judges cite, however their lines break. @param {string[]} cited */
+function passages(cited) {
+  const words = cited.map((each) => each.trim().replace(/[.…,;]+$/, "").split(/\s+/));
+  const patterns = words.map((each) => each.map((word) => word.replace(/[^\p{L}\p{N}]/gu, escaped)).join("\\s+"));
+  const known = patterns.filter(Boolean).sort((a, b) => b.length - a.length);
+  return known.length ? new RegExp(`(${known.join("|")})`, "giu") : null;
+}
+
+/** @param {string} sign */
+function escaped(sign) {
+  return `\\u{${sign.codePointAt(0)?.toString(16)}}`;
+}
+
+/** A text with marks around what a judge cites. @param {string} text @param {RegExp | null} cited */
+function marked(text, cited) {
+  // Every second piece is a match.
+  const pieces = cited ? text.split(cited) : [text];
+  return pieces.map((each, at) => (at % 2 ? make("mark", { title: "cited by a judge" }, each) : each));
+}
+
+/** @param {Turn[]} turns @param {RegExp | null} cited */
+function drawTurns(turns, cited) {
   const longest = Math.max(...turns.map((turn) => turn.seconds ?? 0), 0.001);
   return turns.map((turn, number) =>
     make(
       "div",
       { class: "turn", "data-turn": String(number + 1) },
-      ...(turn.user ? [bubble("user", "User", turn.user)] : []),
+      ...(turn.user ? [bubble("user", "User", turn.user, cited)] : []),
       ...(turn.calls ?? []).map((call) =>
-        make("details", { class: "call" }, make("summary", {}, "calls ", make("code", {}, `${call.name} ${brief(call.args)}`)), block(call.args ? pretty(call.args) : "(arguments unknown)"), ...(call.result ? [block(`→ ${pretty(call.result)}`)] : [])),
+        make("details", { class: "call" }, make("summary", {}, "calls ", make("code", {}, `${call.name} ${brief(call.args)}`)), block(call.args ? pretty(call.args) : "(arguments unknown)", cited), ...(call.result ? [block(`→ ${pretty(call.result)}`, cited)] : [])),
       ),
-      ...(turn.agent ? [bubble("agent", "Agent", turn.agent)] : []),
+      ...(turn.agent ? [bubble("agent", "Agent", turn.agent, cited)] : []),
       ...((turn.seconds ?? 0) >= 0.001 ? [waterfall(turn, longest)] : []),
     ),
   );
@@ -461,9 +481,9 @@ function pretty(text) {
   }
 }
 
-/** @param {string} kind @param {string} who @param {string} text */
-function bubble(kind, who, text) {
-  return make("div", { class: `bubble ${kind}` }, make("b", {}, who), text);
+/** @param {string} kind @param {string} who @param {string} text @param {RegExp | null} cited */
+function bubble(kind, who, text, cited) {
+  return make("div", { class: `bubble ${kind}` }, make("b", {}, who), ...marked(text, cited));
 }
 
 /** How long the turn took, and which part the model and the tools. @param {Turn} turn @param {number} longest */

@@ -14,6 +14,7 @@ from hostile.corpus import CORPUS
 from hostile.fields import FIELDS, a_report, in_some
 from support.report_language import EVIDENCE, make_report, make_results, streamed
 
+from ci_eval.records.results import JudgeUsage
 from ci_eval.reporters._case_changes import Place, page_of_case
 from ci_eval.reporters.html import Html
 
@@ -119,6 +120,23 @@ def test_the_link_of_a_comment_opens_a_case(chromium: Any, tmp_path: Path) -> No
     meta = report.meta.model_copy(update={"page_url": path.as_uri()})
     fragment = page_of_case(meta, Place.of(key)).partition(".html")[2]
     assert Opened(chromium, path, fragment).tab.inner_text("#case h2") == name
+
+
+def test_what_a_judge_cites_is_marked_in_the_conversation(chromium: Any, tmp_path: Path) -> None:
+    asked = "Do you ship (to\n  Mars) [now]? <b>Reply</b>, please."
+    evidence = {"rationale": 'It asks "ship (to Mars) [NOW]" and "<b>Reply</b>", not "(a|b)*+".'}
+    [result] = make_results("a fail 0.1", evidence)
+    [score] = result.scores
+    judged = score.model_copy(update={"judging": JudgeUsage(calls=1)})
+    result = result.model_copy(update={"scores": (judged,), "messages": (asked,)})
+    path = tmp_path / "report.html"
+    path.write_text("".join(Html().render(make_report("a fail 0.1"), streamed([result]))), "utf-8")
+    page = Opened(chromium, path, "#case=support%2Fsmoke%2Fa")
+    marks = page.tab.eval_on_selector_all("#case mark", "all => all.map(one => one.textContent)")
+    assert marks == ["ship (to\n  Mars) [now]", "<b>Reply</b>"]
+    assert asked in page.tab.text_content("#case .bubble")
+    assert page.violations() == []
+    page.assert_quiet()
 
 
 def test_a_link_to_another_report_says_so(chromium: Any, file: Path) -> None:

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from ci_eval.records.results import Score
 from ci_eval.reporters._evidence import exhibits_of
-from ci_eval.reporters._judge_evidence import extracted
+from ci_eval.reporters._judge_evidence import cited, extracted
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -110,3 +110,24 @@ def test_whatever_the_evidence_is_it_can_be_shown(evidence):
     assert all(
         isinstance(line, str) for each in exhibits_of(score, max_lines=9) for line in each.lines
     )
+
+
+def test_passages_that_judges_cite():
+    evidence = {
+        "rationale": 'It says "we ship to Mars", yet the policy “Earth only” forbids "it".',
+        "texts": [
+            {
+                "sentences": [
+                    {"label": "supported", "sentence": "Hello.", "excerpt": "hello there"},
+                    {"label": "unsupported", "sentence": "It is free.", "rationale": "none"},
+                ]
+            }
+        ],
+        "expected": 'An answer with "words in quotes".',
+    }
+    assert [*cited(evidence)] == ["we ship to Mars", "Earth only", "hello there", "It is free."]
+
+
+@given(JSON)
+def test_any_evidence_can_be_searched_for_passages(evidence):
+    assert all(isinstance(each, str) for each in cited(evidence))
