@@ -82,7 +82,8 @@ def planned(
 
     """
     loaded, context = load(config, runs_python=runs_python)
-    context = replace(context, job=job_name(context.env, options.get("section", "")))
+    job = job_name(context.env, options.get("section", ""))
+    context = replace(context, job=job, page_url=options.get("report_url", ""))
     if options.get("judge_mode"):
         loaded = replace(loaded, judging=loaded.judging.in_mode(options["judge_mode"]))
     selection = Selection(

@@ -29,8 +29,8 @@ class _Made(Stored):
     id: int
 
 
-async def make(github: GitHub, report: Report, commit: str, details_url: str) -> None:
-    """Create the check run of a report on a commit.
+async def make(github: GitHub, report: Report, commit: str, run_url: str) -> None:
+    """Create the check run of a report on a commit; it links the page of the report or the run.
 
     Raises:
         GitHubError: the check run was not created.
@@ -48,7 +48,7 @@ async def make(github: GitHub, report: Report, commit: str, details_url: str) ->
         else _CONCLUSIONS[report.verdict.outcome],
         "external_id": report.meta.run_id,
         "output": {**_output(report), "annotations": first},
-        **({"details_url": details_url} if details_url else {}),
+        **({"details_url": address} if (address := report.meta.page_url or run_url) else {}),
     }
     made = await github.post("check-runs", body, _Made, needs=NEEDS, repeatable=True)
     for batch in others:

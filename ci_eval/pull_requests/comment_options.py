@@ -25,6 +25,8 @@ class Options:
     """Its number, if not to be found from the event."""
     check_run: bool = False
     """Whether to create a check run, too."""
+    report_url: str = ""
+    """The address of `report.html`, if the user named it."""
 
     @property
     def is_off(self) -> bool:

@@ -58,19 +58,19 @@ def post(
 
     The comment is written once, for any number of jobs.
     """
+    trusted = [_with_own_links(each, context.env, options.report_url) for each in reports]
 
     async def write(place: Place) -> Posted:
         writes = document or Markdown()
-        trusted = (_without_foreign_link(each, context.env) for each in reports)
         sections = with_distinct_names(section(each, place, writes) for each in trusted)
-        wanted = any(calls_for(each, options.when) for each in reports)
+        wanted = any(calls_for(each, options.when) for each in trusted)
         return await sticky_comment.post(place.thread, sections, options, wanted=wanted)
 
-    return post_as(write, options, context, reports)
+    return post_as(write, options, context, trusted)
 
 
-def _without_foreign_link(report: Report, env: Mapping[str, str]) -> Report:
-    """Return the report without links that lead to another server than the job's.
+def _with_own_links(report: Report, env: Mapping[str, str], page_url: str) -> Report:
+    """Return the report with links to the job's server only, and to `page_url` if given.
 
     An agent without an account of its own can write to the report folder.
     """
@@ -81,7 +81,8 @@ def _without_foreign_link(report: Report, env: Mapping[str, str]) -> Report:
         for name, link in links.items()
         if not server or not link.startswith(f"{server.rstrip('/')}/")
     }
-    return report.model_copy(update={"meta": report.meta.model_copy(update=foreign)})
+    known = foreign | ({"page_url": page_url} if page_url else {})
+    return report.model_copy(update={"meta": report.meta.model_copy(update=known)})
 
 
 def post_as(

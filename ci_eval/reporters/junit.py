@@ -17,6 +17,7 @@ from ci_eval.records.cases import Status
 from ci_eval.records.findings import Comparison, Delta, Report
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
+from ci_eval.reporters._case_changes import Place, page_of_case
 from ci_eval.reporters._evidence import exhibits_of, wrapped
 from ci_eval.reporters._report_times import moment
 from ci_eval.reporters._trial_outcomes import MAX_PATH, Outcome, Outcomes
@@ -170,6 +171,7 @@ class _Document:
             yield f"reason.{number}", f"{reason.severity}: {reason.message}"
         yield "run_id", meta.run_id
         yield "commit", meta.commit or ""
+        yield "report", meta.page_url
         yield "ci_eval", meta.version
         for summary in self.report.groups:
             group = summary.group
@@ -214,6 +216,8 @@ class _Document:
             lines = [message]
         elif count > 1:
             lines.append(f"{count} trials of this suite have this error.")
+        if address := page_of_case(self.report.meta, Place.of(result.key)):
+            lines.append(f"Report: {address}")
         attributes = {"message": terminal(message, _MAX_MESSAGE)}
         if outcome.kind == "skipped":
             return f"      <skipped{_attributes(attributes)}/>\n"

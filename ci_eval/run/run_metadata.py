@@ -31,7 +31,7 @@ def describe(plan: Plan, context: RunContext, folder: Path) -> RunMeta:
         branch=current_branch(context.clone),
         job=context.job,
         url=run_link(context.env),
-        page_url=artifact_link(context.env, folder / PAGE_FILE),
+        page_url=context.page_url or artifact_link(context.env, folder / PAGE_FILE),
         agents=agents,
         evalsets={name: chosen.opened.header for name, chosen in plan.evalsets.items()},
         criteria={

@@ -31,6 +31,8 @@ class RunContext:
     """The same folder as the user wrote it; empty for the working directory."""
     job: str = ""
     """The name of the CI job; empty outside CI."""
+    page_url: str = ""
+    """The address that `report.html` will have, if the user named it."""
     say: Callable[[str], None] = lambda _: None
     """Shows the user one line."""
     clone: Clone = NO_CLONE

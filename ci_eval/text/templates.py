@@ -45,7 +45,8 @@ _LINKED = re.compile(
     re.IGNORECASE,
 )
 """Starts of what GitHub or GitLab turn into a mention, an issue, an emoji or a link."""
-_ADDRESS = re.compile(r"https?://[\w.:-]+(/[\w.~/#%+=-]*)?", re.ASCII)
+ADDRESS = re.compile(r"https?://[\w.:-]+(/[\w.~/#%+=-]*)?", re.ASCII)
+"""The address of a web page that can be linked: without a query, and without a sign of Markdown."""
 _LINKED_IN_CODE = re.compile(r"@(?=\S)|:(?=//)|www(?=\.)", re.IGNORECASE)
 """Starts of links that are recognised even inside an HTML code element."""
 
@@ -95,7 +96,7 @@ def block(lines: str, language: str = "") -> str:
 def link(address: str, text: "str | _Safe") -> str:
     """Return a Markdown link to a web page; only its text if the address is not a plain one."""
     shown = _output(text)
-    return f"[{shown}]({address})" if _ADDRESS.fullmatch(address) else shown
+    return f"[{shown}]({address})" if ADDRESS.fullmatch(address) else shown
 
 
 def _without_comments(text: str) -> str:

@@ -390,7 +390,7 @@ def test_who_is_asked_and_what_that_takes_is_said_where_it_is_needed(repository,
     assert asked in " ".join(config.replace("\n  #", "").split())
     assert "\n# judge:\n" in config
     workflow = parse_yaml((root / ".github/workflows/ci-eval.yml").read_text(), shown="w").value
-    *_, step, _, _ = workflow["jobs"]["evaluate"]["steps"]
+    *_, step, _, _, _ = workflow["jobs"]["evaluate"]["steps"]
     assert step["env"] == {"GOOGLE_API_KEY": "${{ secrets.GOOGLE_API_KEY }}"}
 
 

@@ -414,6 +414,57 @@ def test_downloaded_reports_are_posted_on_the_pull_request_of_the_event(
     assert len(fake.bodies(7)) == 1
 
 
+def test_the_page_of_a_report_is_linked_once_its_address_is_known(
+    fake: FakeGitHub, runner: Runner
+) -> None:
+    fake.add_pull(7, HEAD)
+    fake.permissions = PUBLISHER | {"checks: write"}
+    (runner.folder / "report.json").write_text(report().model_dump_json())
+    payload = {"pull_request": {"number": 7, "head": {"sha": HEAD}}}
+    page, summary = "https://artifacts.example/o/r/runs/1/artifacts/2", runner.folder / "summary"
+    ended = runner.run(
+        *("publish", "report.json", "--check-run", "--report-url", page),
+        event="pull_request",
+        payload=payload,
+        GITHUB_STEP_SUMMARY=str(summary),
+    )
+    assert ended.code == 0, ended.err
+    [body] = fake.bodies(7)
+    link = f"{page}#case=support%2Fsmoke%2Frefunds"
+    assert f"[whole case]({link})" in body
+    assert f"[Report]({page})" in body
+    [check] = fake.check_runs
+    assert check["details_url"] == page
+    assert link in check["output"]["summary"]
+    assert summary.read_text() == f"[report.html: every case]({page})\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("a.json", "b.json", "https://x.example/a"), "and there are 2 reports"),
+        (("https://x.example/a",), "--report-url needs a REPORT"),
+        (("a.json", "javascript:alert(1)"), "is not an http(s) address"),
+        (("a.json", "https://x.example/a#case=b"), "is not an http(s) address"),
+        (("a.json", "https://x.example/](/a"), "is not an http(s) address"),
+    ],
+)
+def test_an_address_is_of_one_page(
+    fake: FakeGitHub, runner: Runner, given: tuple[str, ...], message: str
+) -> None:
+    fake.add_pull(7, HEAD)
+    for name in ("a", "b"):
+        (runner.folder / f"{name}.json").write_text(report(job=name).model_dump_json())
+    payload = {"pull_request": {"number": 7, "head": {"sha": HEAD}}}
+    *reports, page = given
+    ended = runner.run(
+        "publish", *reports, "--report-url", page, event="pull_request", payload=payload
+    )
+    assert ended.code == 4
+    assert message in ended.err
+    assert fake.bodies(7) == []
+
+
 def test_what_is_no_report_is_said_and_the_others_still_posted(
     fake: FakeGitHub, runner: Runner
 ) -> None:

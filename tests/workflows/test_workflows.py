@@ -315,6 +315,7 @@ def test_the_workflow_that_init_writes_comments_and_stores_what_was_merged(
     kept, page = sorted((repo.scratch / "artifacts").iterdir())
     assert [path.name for path in kept.iterdir()] == ["report.json"]
     assert page.name == "report.html"
+    assert "[Report](https://github.com/" in fake.bodies()[0]
 
     repo.github |= {"ref": "refs/heads/main", "ref_name": "main", "base_ref": "", "head_ref": ""}
     evaluate, baseline = repo.run(workflow, "push", {"repository": {"default_branch": "main"}})

@@ -1,5 +1,6 @@
 """`ci-eval publish`: posts stored reports to their pull request."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from ci_eval.pull_requests import run_posting
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_thread import PostingError
 from ci_eval.pull_requests.fork_reports import Relayed, Told, relay
-from ci_eval.pull_requests.github_runner import annotate, append_outputs
+from ci_eval.pull_requests.github_runner import annotate, append_outputs, summarise
 from ci_eval.pull_requests.report_artifacts import reports_in
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
+from ci_eval.text.templates import link
 
 
 @click.command()
@@ -52,7 +54,11 @@ def _stored(given: tuple[str, ...], options: Options, context: RunContext) -> Re
     """Post the reports that the user named."""
     found = Relayed()
     suites: dict[str, list[Report]] = {}
-    for each in reports_in(given):
+    stored = [*reports_in(given)]
+    if options.report_url:
+        _refuse_several(stored)
+        summarise(link(options.report_url, "report.html: every case"), context.env)
+    for each in stored:
         if isinstance(each, UsageError):
             found.errors.append(each)
         else:
@@ -63,7 +69,17 @@ def _stored(given: tuple[str, ...], options: Options, context: RunContext) -> Re
     return found
 
 
+def _refuse_several(reports: Sequence[Report | UsageError]) -> None:
+    """Refuse to give several reports the address of one page."""
+    if len(reports) > 1:
+        message = f"--report-url is the address of one page, and there are {len(reports)} reports"
+        raise UsageError(message, hint="publish them one by one, each with its address")
+
+
 def _relayed(pattern: str, options: Options, context: RunContext) -> Relayed:
+    if options.report_url:
+        message = "--report-url needs a REPORT: artifacts may hold several, of any author"
+        raise UsageError(message, hint="name the report that has this address")
     try:
         return relay(options, pattern, context)
     except (PostingError, UsageError) as exc:

@@ -22,10 +22,17 @@ from ci_eval.reporters.issue import Issue
 from ci_eval.reporters.markdown import Markdown
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.redact import Secrets
-from ci_eval.text.templates import markdown
+from ci_eval.text.templates import ADDRESS, markdown
 
 _MAX_WHY = 1_000
 """Maximum length of a reason, in characters."""
+
+
+def _address(_context: click.Context, _parameter: click.Parameter, given: str) -> str:
+    """Check the address of a page, to which the fragment of a case is added."""
+    if given and (not ADDRESS.fullmatch(given) or "#" in given):
+        raise click.BadParameter(f"{given!r} is not an http(s) address without `?` and `#`")
+    return given
 
 
 def posting_options(*, default: Mode) -> Decorator:
@@ -47,12 +54,25 @@ def posting_options(*, default: Mode) -> Decorator:
         ),
         click.option("--pr", type=click.IntRange(min=1), help="Pull request number."),
         click.option("--check-run", is_flag=True, help="Also create a check run."),
+        click.option(
+            "--report-url",
+            default="",
+            metavar="URL",
+            callback=_address,
+            help="Where report.html is or will be, for links to it and its cases.",
+        ),
     )
 
 
 def wanted(given: Mapping[str, Any]) -> Options:
     """Return the posting options of a command."""
-    return Options(given["comment"], given["comment_on"], given["pr"], check_run=given["check_run"])
+    return Options(
+        given["comment"],
+        given["comment_on"],
+        given["pr"],
+        check_run=given["check_run"],
+        report_url=given["report_url"],
+    )
 
 
 def tell(

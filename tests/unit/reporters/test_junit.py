@@ -311,6 +311,16 @@ def test_several_criteria_are_counted() -> None:
     assert failure.get("message") == "quality is 0.100, above 0.5; 1 more criterion"
 
 
+def test_a_failure_names_its_page_if_the_address_is_known() -> None:
+    report, results = make_report("a/b fail 0.2"), make_results("a/b fail 0.2")
+    assert "Report:" not in written(report, results)
+    page = "https://ci.example/job/7/report.html"
+    meta = report.meta.model_copy(update={"page_url": page})
+    suite = parsed(report.model_copy(update={"meta": meta}), results).find("testsuite")
+    assert f"Report: {page}#case=support%2Fsmoke%2Fa%252Fb" in suite.findtext("testcase/failure")
+    assert suite.find("properties/property[@name='report']").get("value") == page
+
+
 def test_a_retried_trial_says_so() -> None:
     assert '<property name="attempts" value="2"/>' in written(
         make_report("greets pass 1.0"), [case(attempts=2)]

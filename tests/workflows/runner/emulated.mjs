@@ -77,7 +77,10 @@ function upload(given, job) {
     fs.mkdirSync(path.dirname(place), { recursive: true });
     fs.copyFileSync(file, place);
   }
-  return { ...OK, outputs: { "artifact-id": String(fs.readdirSync(job.artifacts).length) } };
+  const id = String(fs.readdirSync(job.artifacts).length);
+  const { server_url: server, repository, run_id: run } = job.request.github;
+  const url = `${server}/${repository}/actions/runs/${run}/artifacts/${id}`;
+  return { ...OK, outputs: { "artifact-id": id, "artifact-url": url } };
 }
 
 // The folder that all of these are in, or are.

@@ -15,6 +15,7 @@ from ci_eval.cli.init.workflow import (
     workflow_name,
     workflow_text,
 )
+from ci_eval.cli.publish.command import publish
 from ci_eval.cli.run.command import run
 from ci_eval.judges.gemini import Gemini
 from ci_eval.judges.openai import OpenAI
@@ -41,7 +42,7 @@ def draft(**options):
 def steps(job="evaluate", **options):
     """Return the steps of a job between the checkout and, for pull requests, the uploads."""
     _, *found = read(draft(**options))["jobs"][job]["steps"]
-    return found[:-2] if job == "evaluate" else found
+    return found[:-3] if job == "evaluate" else found
 
 
 def test_where_nothing_is_to_be_installed_the_action_does_it():
@@ -80,10 +81,14 @@ def test_the_inputs_are_those_of_both_variants():
 
 
 def test_what_publish_looks_for_is_uploaded_whatever_became_of_the_run():
-    *_, page, upload = read(draft(folder="a"))["jobs"]["evaluate"]["steps"]
+    *_, page, link, upload = read(draft(folder="a"))["jobs"]["evaluate"]["steps"]
     assert page["with"]["path"] == "a/ci-eval-report/report.html"
     assert page["with"]["archive"] is False  # a click opens it
     inputs = read((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
+    assert link["with"].keys() <= inputs.keys()
+    assert link["with"]["working-directory"] == "a"
+    assert link["with"]["reports"] == inputs["out"]["default"]
+    assert f"steps.{page['id']}.outputs.artifact-url" in link["with"]["report-url"]
 
     assert upload["if"] == "always()"
     assert upload["with"]["path"] == f"a/{inputs['out']['default']}/report.json"
@@ -137,6 +142,7 @@ def test_no_name_of_a_folder_changes_the_workflow(folder):
         ["uses", "with"],
         ["name", "working-directory", "run"],
         ["uses", "with"],
+        ["if", "id", "uses", "with"],
         ["if", "uses", "with"],
         ["if", "uses", "with"],
     ]
@@ -184,6 +190,10 @@ def test_a_judge_whose_package_the_action_lacks_gets_it_beside_the_command():
     assert '"ci-eval[vertex] @ git+https://github.com/OWNER/ci-eval@v1"' in install["run"]
     assert evaluate["run"].endswith(" run --comment update --baseline-save auto")
     assert list(evaluate["env"]) == ["CI_EVAL_INTERPRETER", "GITHUB_TOKEN", "OPENAI_API_KEY"]
+    _, links, _ = read(draft(asked=[VERTEX]))["jobs"]["evaluate"]["steps"][-3:]
+    _, *args = shlex.split(links["run"].replace("$REPORT_URL", "https://x.example/7"))
+    params = publish.make_context("publish", args[1:]).params
+    assert params["report_url"] == "https://x.example/7"
     *_, stores = steps("baseline", branch="main", asked=[VERTEX])
     assert stores["run"].endswith(" run --baseline-save auto")
 
