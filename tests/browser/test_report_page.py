@@ -188,6 +188,25 @@ def test_everybody_can_use_it(
     assert page.fits()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "fragment", ["", "#case=support%2Fsmoke%2Frefunds", "#page=77&show=passed"]
+)
+def test_everybody_can_use_a_page_of_ten_thousand_cases(
+    chromium: Any, tmp_path: Path, fragment: str
+) -> None:
+    [template] = make_results("a pass 1.0")
+    keys = (template.key.model_copy(update={"case": f"case {n}"}) for n in range(10_000))
+    many = [template.model_copy(update={"key": key}) for key in keys]
+    path = tmp_path / "report.html"
+    found = Html().render(make_report(CASES), streamed([*make_results(CASES, EVIDENCE), *many]))
+    path.write_text("".join(found), "utf-8")
+    page = Opened(chromium, path, fragment)
+    assert page.violations() == []
+    assert page.fits()
+    page.assert_quiet()
+
+
 def test_without_scripts_there_are_verdict_criteria_and_failures(chromium: Any, file: Path) -> None:
     page = Opened(chromium, file, java_script_enabled=False)
     assert "Failed" in page.tab.inner_text("#verdict")
