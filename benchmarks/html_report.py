@@ -6,6 +6,7 @@ Three repeats of each case, two criteria, 3 % of the cases fail. Needs Debian's
 `chromium` and `pip install playwright`.
 """
 
+import gc
 import json
 import sys
 import tempfile
@@ -32,6 +33,7 @@ WORDS = ("order", "refund", "parcel", "please", "shipping", "address", "number",
 def main(sizes: list[int]) -> None:
     """Measure each size."""
     print(measure.environment())
+    gc.set_threshold(50_000, 10, 10)  # as the command does
     for cases in sizes:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)

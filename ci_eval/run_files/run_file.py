@@ -4,7 +4,8 @@
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import count, islice
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar
@@ -15,10 +16,10 @@ from ci_eval.records.cases import SCHEMA_VERSION, Stored
 from ci_eval.records.errors import CiEvalError, Problem, UsageError
 from ci_eval.records.results import Run, RunMeta, Score, TrialResult
 from ci_eval.run_files.file_names import TRACES_FILE, make_report_folder
-from ci_eval.text.json_stream import Element, JsonFile
-from ci_eval.text.json_text import RESULT_DEPTH
+from ci_eval.text.json_stream import MAX_ELEMENT_CHARS, Element, JsonFile
+from ci_eval.text.json_text import RESULT_DEPTH, NotJsonError, parse_json
 from ci_eval.text.validation_messages import describe, explain
-from ci_eval.text.yaml_files import Loc, dotted
+from ci_eval.text.yaml_files import MAX_WALKED, Loc, dotted, reading
 
 M = TypeVar("M", bound=Stored)
 
@@ -106,17 +107,73 @@ class _RunReader:
         raise self._error(problems=[Problem("is not a run of ci-eval", self._shown, 1)])
 
     def results(self) -> Iterator[TrialResult]:
-        meta = self.meta()
-        for name, element in self._members():
-            if name == "results" and not element.is_begin:
-                yield checked_result(meta, element, self._shown, self._error)
+        meta, read = self.meta(), 0
+        with self._errors(), suppress(NotJsonError):
+            for line, text in self._lines():
+                if not text:
+                    return
+                yield self._result(meta, text, line)
+                read += 1
+        # From here on it is written in another way, or not JSON.
+        elements = (each for name, each in self._members() if name == "results")
+        for element in islice((each for each in elements if not each.is_begin), read, None):
+            yield checked_result(meta, element, self._shown, self._error)
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """Yield number and text of each line with a result, and an empty text at the end.
+
+        Ends without it where the file is not as `RunWriter` writes it.
+        """
+        with reading(self._path, shown=self._shown, most=MAX_WALKED) as file:
+            head = file.readline(MAX_ELEMENT_CHARS)
+            if [*parse_json(f"{head}]}}")] != ["schema_version", "meta", "results"]:
+                return
+            more = True
+            for number in count(2):
+                line = file.readline(MAX_ELEMENT_CHARS)
+                if line == "]}\n" and (number == 2 or not more) and not file.read(1):
+                    yield number, ""
+                if not more or line[:1] != "{" or line[-1:] != "\n":
+                    return
+                more = line[-2] == ","
+                yield number, line[: -2 if more else -1]
+
+    def _result(self, meta: RunMeta, text: str, line: int) -> TrialResult:
+        """Return the result in a line.
+
+        Raises:
+            NotJsonError: it is not JSON.
+
+        """
+        if _is_simple(text):
+            with suppress(ValidationError):
+                result = TrialResult.model_validate_json(text)
+                if not any(
+                    error for score in result.scores for error in _score_errors(score, meta)
+                ):
+                    return result
+        value = parse_json(text, max_depth=RESULT_DEPTH)
+        return checked_result(meta, Element(value, line, text), self._shown, self._error)
 
     def _members(self) -> Iterator[tuple[str, Element]]:
         file = JsonFile(self._path, shown=self._shown, max_depth=RESULT_DEPTH)
-        try:
+        with self._errors():
             yield from file.walk(frozenset({"results"}))
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
         except UsageError as exc:
             raise self._error(problems=exc.problems) from exc
+
+
+def _is_simple(text: str) -> bool:
+    """Return True if pydantic's fast parser finds the same in a result as ours.
+
+    It accepts values in evidence that could not be written back, such as 1e999.
+    """
+    return "\\u" not in text and text.count('"evidence"') == text.count('"evidence":null')
 
 
 def check_version(element: Element, shown: str, error: type[CiEvalError]) -> None:

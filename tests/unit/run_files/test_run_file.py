@@ -12,7 +12,7 @@ from ci_eval.records.cases import Status
 from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
 from ci_eval.records.results import InvocationScore, Score, TrialResult
 from ci_eval.records.trials import TrialKey
-from ci_eval.run_files.run_file import RunWriter, read_run, replacing, result_line
+from ci_eval.run_files.run_file import RunWriter, _RunReader, read_run, replacing, result_line
 from ci_eval.text.json_text import RESULT_DEPTH
 
 TEXT = """
@@ -51,6 +51,61 @@ def refusal(path: Path, error: type[CiEvalError] = UsageError) -> list[str]:
     with pytest.raises(error) as caught:
         read(path, error)
     return str(caught.value).splitlines()
+
+
+def told(path: Path) -> tuple[list[TrialResult], str]:
+    """Return the results before an error, and the error."""
+    found = []
+    try:
+        for each in read_run(path, shown="run.json").results():
+            found.append(each)  # noqa: PERF402  # what was read before an error counts
+    except UsageError as exc:
+        return found, str(exc)
+    return found, ""
+
+
+CHANGES = [
+    ("", ""),
+    ('"value":0.5', '"value":1e999'),
+    ('"value":0.5', '"value":NaN'),
+    ('"value":0.5', '"value":0.5,"evidence":{"a":1e999}'),
+    ('"value":0.5', '"value":0.5,"evidence":{"a":[NaN]}'),
+    ('"value":0.5', '"value":0.5,"\\u0065vidence":{"a":1e999}'),
+    ('"value":0.5', '"value":0.5,"evidence":{"a":"\\ud800"}'),
+    ('"value":0.5', '"value":0.5,"evidence":{"a":"x"}'),
+    ('"value":0.5', '"value":"much"'),
+    ('"value":0.5', '"value":0.5,"unknown":[1]'),
+    ('"weather"', '"wea\\nther"'),
+    ('"weather"', '"wea\\ud83d\\ude00ther"'),
+    ('"weather"', '"wea\tther"'),
+    ('"name":', '"name":"other","name":'),
+    ("},\n", "}\n"),
+    ("},\n", "},\n,\n"),
+    ("},\n", "},\n\n"),
+    ("},\n", "},\r\n"),
+    ("},\n", "},"),
+    ("},\n", "},{}\n"),
+    ("}\n]}\n", "},\n]}\n"),
+    ("}\n]}\n", "}\n]}\n]"),
+    ("}\n]}\n", "}\n],"),
+    ("}\n]}\n", "}\n"),
+    ("}\n]}\n", '}\n],"results":[]}\n'),
+    ('"results":[', '"more":1,"results":['),
+    ('{"schema_version"', '[{"schema_version"'),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), CHANGES)
+def test_reading_line_by_line_finds_what_the_parser_finds(
+    path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    text = written(path).read_text(encoding="utf-8")
+    assert old in text
+    head, found, tail = text.rpartition(old) if old else (text, "", "")
+    path.write_bytes((head + (new if found else "") + tail).encode())
+    quick = told(path)
+    monkeypatch.setattr(_RunReader, "_lines", lambda _: iter(()))
+    assert quick == told(path)
 
 
 # --- Writing and reading --------------------------------------------------------------------
