@@ -115,6 +115,8 @@ class TrialResult(Stored):
     enters no mean."""
     models: tuple[ServedModel, ...] = ()
     """The model versions that answered the agent, if its trace names them; at most 50."""
+    mocked: tuple[str, ...] = ()
+    """The tools that the case mocks; at most 50."""
 
     @property
     def served(self) -> Iterator[ServedModel]:

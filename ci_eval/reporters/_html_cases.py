@@ -265,6 +265,8 @@ def _trial(result: TrialResult, trace: Trace | None) -> dict[str, Any]:
         found["seconds"] = round(result.duration_s, 3)
     if result.attempts > 1:
         found["attempts"] = result.attempts
+    if result.mocked:
+        found["mocked"] = result.mocked
     if result.error:
         found["error"] = [result.error.kind, _cut(result.error.message)]
     if result.output:
@@ -282,6 +284,7 @@ def _score(score: Score) -> dict[str, Any]:
         found["reason"] = _cut(score.reason)
     if used := score.judging:
         found["tokens"] = [used.input_tokens, used.output_tokens, used.cost_usd]
+        found["asked"] = [used.calls, used.cached]
     # That a criterion without a judge passed needs no evidence.
     if score.judging or score.status in _BAD:
         of = tuple(Status) if score.judging else _BAD
@@ -315,6 +318,7 @@ def _turns(trace: Trace) -> Iterator[dict[str, Any]]:
             "model": turn.model_duration,
             "tool": turn.tool_duration,
             "cost": turn.cost_usd,
+            "waits": [call.name for call in turn.waits_for[:_MAX_CALLS]],
         }
         yield {key: value for key, value in found.items() if value}
 

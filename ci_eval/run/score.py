@@ -26,6 +26,7 @@ MAX_EVIDENCE_CHARS = 4_000
 """The longest text that is kept as evidence; the middle of a longer one is left out."""
 MAX_EVIDENCE_ITEMS = 1_000
 """How much of a list or an object is kept as evidence."""
+_MAX_MOCKED = 50
 _MAX_MESSAGES = 50
 _MAX_MESSAGE_CHARS = 400
 
@@ -115,7 +116,15 @@ def _result(trial: Trial, trace: Trace, found: Mapping[str, Score]) -> TrialResu
         confirms=trial.confirms,
         cut_off=tuple(each.finish_reason for each in trace.invocations if each.finish_reason),
         output=trace.output if status in (Status.FAILED, Status.ERROR) else "",
+        mocked=_mocked(trial),
         messages=_messages(trial, trace) if status in (Status.FAILED, Status.ERROR) else (),
+    )
+
+
+def _mocked(trial: Trial) -> tuple[str, ...]:
+    mocks = trial.case.tool_mocks
+    return (
+        tuple(name[:_MAX_MESSAGE_CHARS] for name in [*mocks.tools][:_MAX_MOCKED]) if mocks else ()
     )
 
 

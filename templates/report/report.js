@@ -13,16 +13,16 @@
  * @typedef {{title: string, kind: string, lines: string[], words: [string, string[]][] | null}} Evidence
  * @typedef {{
  *   name: string, status: Status, value?: number,
- *   reason?: string, tokens?: [number, number, number], evidence?: Evidence[], cites?: string[],
+ *   reason?: string, tokens?: [number, number, number], asked?: [number, number], evidence?: Evidence[], cites?: string[],
  * }} Score
  * @typedef {{name: string, args: string, result: string}} Call
  * @typedef {{
  *   user?: string, agent?: string, calls?: Call[], seconds?: number, model?: number,
- *   tool?: number, cost?: number,
+ *   tool?: number, cost?: number, waits?: string[],
  * }} Turn
  * @typedef {{
  *   status: Status, kind?: "confirming" | "rerun", seconds?: number, attempts?: number,
- *   error?: [string, string], output?: string[], cut?: string, scores?: Score[], turns?: Turn[],
+ *   error?: [string, string], output?: string[], cut?: string, mocked?: string[], scores?: Score[], turns?: Turn[],
  * }} Trial
  */
 
@@ -385,6 +385,7 @@ function drawTrial(each, names, isOpen) {
     make("summary", {}, make("span", { class: `mark s-${each.status}` }, WORDS[each.status] ?? ""), ` · ${what}${names.length > 1 ? "" : time}${more}`),
     ...(each.error ? [make("h4", {}, `Error: ${each.error[0]}`), block(each.error[1])] : []),
     ...(each.cut ? [make("p", {}, each.cut)] : []),
+    ...(each.mocked ? [make("p", { class: "faint" }, `Mocked tools: ${each.mocked.join(", ")}`)] : []),
     ...drawTurns(each.turns ?? [], passages((each.scores ?? []).flatMap((score) => score.cites ?? []))),
     ...(each.scores ?? []).flatMap(drawScore),
     ...(each.output ? [make("h4", {}, "Output of the agent"), block(each.output.join("\n"))] : []),
@@ -403,8 +404,10 @@ function drawScore(score) {
   const bound = threshold === null ? "" : ` (needs ${index.better[of] === "lower" ? "≤" : "≥"} ${threshold})`;
   const value = score.value === undefined ? "" : ` ${shown(score.value)}${bound}`;
   const spent = score.tokens ? ` · judge: ${(score.tokens[0] + score.tokens[1]).toLocaleString()} tokens, $${score.tokens[2].toFixed(4)}` : "";
+  const [calls, cached] = score.asked ?? [0, 0];
+  const replayed = cached ? `, ${cached} of ${calls + cached} answers from the cache` : "";
   return [
-    make("h4", {}, make("span", { class: `mark s-${score.status}` }, WORDS[score.status] ?? ""), " ", make("code", {}, score.name), `${value}${spent}`),
+    make("h4", {}, make("span", { class: `mark s-${score.status}` }, WORDS[score.status] ?? ""), " ", make("code", {}, score.name), `${value}${spent}${replayed}`),
     ...(score.reason ? [make("p", {}, score.reason)] : []),
     ...(score.evidence ?? []).flatMap(drawEvidence),
   ];
@@ -461,6 +464,7 @@ function drawTurns(turns, cited) {
         make("details", { class: "call" }, make("summary", {}, "calls ", make("code", {}, `${call.name} ${brief(call.args)}`)), block(call.args ? pretty(call.args) : "(arguments unknown)", cited), ...(call.result ? [block(`→ ${pretty(call.result)}`, cited)] : [])),
       ),
       ...(turn.agent ? [bubble("agent", "Agent", turn.agent, cited)] : []),
+      ...(turn.waits ? [make("p", { class: "faint" }, "Waits for an answer to: ", make("code", {}, turn.waits.join(", ")))] : []),
       ...((turn.seconds ?? 0) >= 0.001 ? [waterfall(turn, longest)] : []),
     ),
   );

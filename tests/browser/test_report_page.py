@@ -12,11 +12,14 @@ import pytest
 from hostile.batches import BATCHES
 from hostile.corpus import CORPUS
 from hostile.fields import FIELDS, a_report, in_some
+from support.case_language import did
+from support.project import turn
 from support.report_language import EVIDENCE, make_report, make_results, streamed
 
-from ci_eval.records.results import JudgeUsage
+from ci_eval.records.results import JudgeUsage, Run
 from ci_eval.reporters._case_changes import Place, page_of_case
 from ci_eval.reporters.html import Html
+from ci_eval.run_files.journal import trace_line
 
 CHROMIUM = os.environ.get("CI_EVAL_BROWSER", "")
 pytestmark = [
@@ -139,6 +142,26 @@ def test_what_a_judge_cites_is_marked_in_the_conversation(chromium: Any, tmp_pat
     page.assert_quiet()
 
 
+def test_a_case_says_what_was_mocked_waited_for_and_replayed(chromium: Any, tmp_path: Path) -> None:
+    [result] = make_results("a pass 1.0")
+    judged = result.scores[0].model_copy(update={"judging": JudgeUsage(calls=1, cached=2)})
+    result = result.model_copy(update={"scores": (judged,), "mocked": ("refund", "track")})
+    waits = {**turn("Refund it.", "I have to ask."), "waits_for": [{"name": "approve"}]}
+    trace = did(waits).model_copy(update={"key": result.key})
+    line = trace_line(trace, duration_s=1.0, attempts=1)
+    (tmp_path / "traces.jsonl").write_text(line, "utf-8")
+    report = make_report("a pass 1.0")
+    run = Run(report.meta, streamed([result]), tmp_path / "traces.jsonl")
+    path = tmp_path / "report.html"
+    path.write_text("".join(Html().of_run(report, run)), "utf-8")
+    page = Opened(chromium, path, "#case=support%2Fsmoke%2Fa")
+    said = page.tab.inner_text("#case")
+    assert "Mocked tools: refund, track" in said
+    assert "Waits for an answer to: approve" in said
+    assert "2 of 3 answers from the cache" in said
+    assert page.violations() == []
+
+
 def test_a_link_to_another_report_says_so(chromium: Any, file: Path) -> None:
     page = Opened(chromium, file, "#case=support%2Fsmoke%2Fgone&page=-5&sort=__proto__")
     assert "There is no such case in this report." in page.tab.inner_text("#found")
@@ -226,9 +249,9 @@ def test_it_prints(chromium: Any, file: Path) -> None:
 @pytest.mark.parametrize("batch", BATCHES)
 def test_hostile_texts_are_only_text(chromium: Any, tmp_path: Path, batch: str) -> None:
     path, texts = tmp_path / "report.html", [CORPUS[name] for name in BATCHES[batch]]
-    for turn in range(3):
+    for shift in range(3):
         # Each field has another text, and in each turn another one again.
-        fields = {name: texts[(turn + n) % len(texts)] for n, name in enumerate(FIELDS)}
+        fields = {name: texts[(shift + n) % len(texts)] for n, name in enumerate(FIELDS)}
         told = a_report(in_some(fields))
         path.write_text("".join(Html().render(told.report, streamed(told.results))), "utf-8")
         page = Opened(chromium, path)

@@ -47,6 +47,15 @@ def test_a_trial_is_as_good_as_its_worst_criterion():
     assert (result.line, result.case_fingerprint) == (7, "f")
 
 
+def test_the_tools_that_a_case_mocks_are_named():
+    mocks = {"tools": {"refund": {"result": "done"}, "track": {"result": None}}}
+    expected = EvalCase.model_validate({**REFUNDS, "tool_mocks": mocks})
+    trace = Trace.model_validate({"key": KEY, "invocations": REFUNDS["conversation"]})
+    result = asyncio.run(score(Trial(KEY, expected), trace, {"calls": TRAJECTORY}, {}))
+
+    assert result.mocked == ("refund", "track")
+
+
 def test_what_was_not_observed_is_an_error_in_every_criterion():
     result = scored({"calls": TRAJECTORY}, error=Failure(kind="timeout", message="too slow"))
 
