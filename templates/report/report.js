@@ -320,8 +320,8 @@ async function drawCase(n) {
     make(
       "div",
       { class: before.length ? "arms" : "" },
-      make("div", {}, make("h3", {}, before.length ? "With this change" : "Trials"), ...drawn(trials, first)),
-      ...(before.length ? [make("div", {}, make("h3", {}, "Before this change"), ...drawn(before, 0))] : []),
+      make("div", {}, make("h3", {}, before.length ? "With this change" : "Trials"), ...spreads(trials), ...drawn(trials, first)),
+      ...(before.length ? [make("div", {}, make("h3", {}, "Before this change"), ...spreads(before), ...drawn(before, 0))] : []),
     ),
     ...(missing ? [make("p", {}, `The details of ${missing} of its trials are left out, so that this file stays small: run.json and traces.jsonl, beside it, have them.`)] : []),
   );
@@ -351,6 +351,22 @@ function changed(changes) {
       ),
     ),
   );
+}
+
+/** The range of each criterion over several trials. @param {(Trial | undefined)[]} trials */
+function spreads(trials) {
+  /** @type {Map<string, number[]>} */
+  const values = new Map();
+  for (const { name, value } of trials.flatMap((each) => each?.scores ?? [])) {
+    if (value !== undefined) values.set(name, [...(values.get(name) ?? []), value]);
+  }
+  const several = [...values].filter(([, found]) => found.length > 1);
+  const items = several.map(([name, found]) => {
+    const [low, high] = [Math.min(...found), Math.max(...found)];
+    const range = low === high ? shown(low) : `${shown(low)} to ${shown(high)}`;
+    return make("li", {}, make("code", {}, name), ` ${range} in ${found.length} trials`);
+  });
+  return items.length ? [make("ul", {}, ...items)] : [];
 }
 
 /** The trials of a case, those that are alike once; `open` is open. @param {(Trial | undefined)[]} trials @param {number} open */

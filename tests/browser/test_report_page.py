@@ -142,6 +142,17 @@ def test_what_a_judge_cites_is_marked_in_the_conversation(chromium: Any, tmp_pat
     page.assert_quiet()
 
 
+def test_a_case_of_several_trials_says_how_they_spread(chromium: Any, tmp_path: Path) -> None:
+    low, high = make_results("a fail 0.25 / b pass 0.75")
+    again = low.key.model_copy(update={"repeat": 1})
+    results = [low, high.model_copy(update={"key": again})]
+    path = tmp_path / "report.html"
+    path.write_text("".join(Html().render(make_report("a fail 0.25"), streamed(results))), "utf-8")
+    page = Opened(chromium, path, "#case=support%2Fsmoke%2Fa")
+    assert "quality 0.250 to 0.750 in 2 trials" in page.tab.inner_text("#case")
+    assert page.violations() == []
+
+
 def test_a_case_says_what_was_mocked_waited_for_and_replayed(chromium: Any, tmp_path: Path) -> None:
     [result] = make_results("a pass 1.0")
     judged = result.scores[0].model_copy(update={"judging": JudgeUsage(calls=1, cached=2)})
