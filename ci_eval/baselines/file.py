@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import PrivateAttr
+
 from ci_eval.baselines._baseline_document import baseline_errors, fault, stored_runs, written
 from ci_eval.forge.lineage import Lineage
 from ci_eval.plugins.baseline_store import BaselineStore
@@ -29,6 +31,9 @@ class FileStore(BaselineStore):
     path: PathText = ".ci-eval/baseline.json"
     """Path of the file, relative to the folder of the configuration."""
 
+    _loaded: list[Past] | None = PrivateAttr(default=None)
+    """The runs as `load` found them, so that `history` need not read them again."""
+
     @property
     def work_tree_file(self) -> str:
         """The baseline file."""
@@ -37,7 +42,8 @@ class FileStore(BaselineStore):
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the stored runs, newest first."""
         del lineage
-        return self._stored(suite, context)[: self.window]
+        self._loaded = self._stored(suite, context)
+        return self._loaded[: self.window]
 
     def save(self, run: Run, context: RunContext) -> bool:
         """Add `run` in front, and keep only the newest runs of the window."""
@@ -54,7 +60,8 @@ class FileStore(BaselineStore):
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the summaries of the stored runs, newest first."""
-        return [note(past) for past in self._stored(suite, context)]
+        loaded = self._loaded if self._loaded is not None else self._stored(suite, context)
+        return [note(past) for past in loaded]
 
     def _stored(self, suite: str, context: RunContext) -> list[Past]:
         path, shown = self._path(context), context.shown(self.path)
