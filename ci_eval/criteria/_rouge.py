@@ -31,6 +31,9 @@ _Cutter = Callable[[str], list[str]]
 # unusual texts from growing without bound.
 _STEMS_KEPT: Final = 16_384
 
+_TEXTS_KEPT: Final = 256
+_SHORT: Final = 10_000  # characters of a text that is kept
+
 # Written without spaces; every character is a word, even if unassigned.
 _ALONE: Final = (
     range(0x3040, 0x3100),  # Hiragana and Katakana
@@ -53,13 +56,24 @@ def rouge1_f(candidate: str, reference: str, *, rules: Rules) -> float:
     the reference's words), whatever their order: from 0.0 if no word is shared, even between two
     empty texts, to 1.0 for the same words.
     """
-    given, wanted = words(candidate, rules=rules), Counter(words(reference, rules=rules))
-    shared = (Counter(given) & wanted).total()
+    given, wanted = _counted(candidate, rules), _counted(reference, rules)
+    shared = (given & wanted).total()
     if not shared:
         return 0.0
-    precision, recall = shared / len(given), shared / wanted.total()
+    precision, recall = shared / given.total(), shared / wanted.total()
     # This order of operations agrees with rouge-score's to the last bit.
     return 2 * precision * recall / (precision + recall)
+
+
+def _counted(text: str, rules: Rules) -> Counter[str]:
+    """Return how often each word of a text occurs."""
+    return _of_short(text, rules) if len(text) <= _SHORT else Counter(words(text, rules=rules))
+
+
+@functools.lru_cache(maxsize=_TEXTS_KEPT)
+def _of_short(text: str, rules: Rules) -> Counter[str]:
+    # The repeats of a case have the same reference and often the same answer.
+    return Counter(words(text, rules=rules))
 
 
 def words(text: str, *, rules: Rules) -> list[str]:
