@@ -116,7 +116,7 @@ class Progress(collect.Progress):
         for (agent, kind, cause), count in self._causes.items():
             if count > 1:
                 more = counted(count - 1, "more trial")
-                self._print(f"ERROR {agent} · {more}: {kind}: same cause: {one_line(cause, 200)}")
+                self._print(f"ERROR {agent} · {more}: {kind}: same error: {one_line(cause, 200)}")
         if self._bar:
             self._bar.stop()
         elif self._grouped:
