@@ -27,6 +27,7 @@ from ci_eval.runtime import isolation
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
+from ci_eval.text.sanitize import REPLACEMENT
 from ci_eval.text.yaml_files import read_text
 
 MAX_SOURCE = 256 * 1024
@@ -136,7 +137,8 @@ def read_style(given: str, context: RunContext) -> str:
         line = 1 + text.count("\n", 0, found.start())
         message = f"contains {found[0]!r}, which ends a style sheet in HTML; remove it"
         raise UsageError(problems=[Problem(message, context.shown(given), line)])
-    return text
+    # As a browser reads it: a hash of anything else would forbid the whole style.
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", REPLACEMENT)
 
 
 def _source(given: str, context: RunContext, what: str) -> str:

@@ -20,6 +20,7 @@ from ci_eval.records.results import JudgeUsage, Run
 from ci_eval.reporters._case_changes import Place, page_of_case
 from ci_eval.reporters.html import Html
 from ci_eval.run_files.journal import trace_line
+from ci_eval.runtime.context import RunContext
 
 CHROMIUM = os.environ.get("CI_EVAL_BROWSER", "")
 pytestmark = [
@@ -171,6 +172,27 @@ def test_a_case_says_what_was_mocked_waited_for_and_replayed(chromium: Any, tmp_
     assert "Waits for an answer to: approve" in said
     assert "2 of 3 answers from the cache" in said
     assert page.violations() == []
+
+
+def test_a_style_and_a_template_of_a_repository_are_used(chromium: Any, tmp_path: Path) -> None:
+    style = "h2 {\r\n  color: rgb(1, 2, 3);\r}\n/* \0 é */ a { background: url(x.png); }"
+    (tmp_path / "own.css").write_bytes(style.encode())
+    template = "<h2 onclick='alert(1)'>Ours</h2><script>alert(1)</script><img src=x.png>"
+    (tmp_path / "own.html.j2").write_text(template)
+    reporter = Html(template="own.html.j2", style="own.css")
+    ready = reporter.prepared(RunContext({}, tmp_path, lambda: 0.0))
+    path = tmp_path / "report.html"
+    path.write_text(
+        "".join(ready.render(make_report(CASES), streamed(make_results(CASES)))), "utf-8"
+    )
+    page = Opened(chromium, path)
+    page.tab.click("h2:has-text('Ours')")
+    color = "getComputedStyle(document.querySelector('#overview h2')).color"
+    assert page.tab.evaluate(color) == "rgb(1, 2, 3)"
+    assert len(rows(page)) == 100
+    refused = [each for each in page.messages if "Content Security Policy" in each]
+    assert page.messages == refused
+    assert all(any(kind in each for each in refused) for kind in ("script-src", "img-src"))
 
 
 def test_a_link_to_another_report_says_so(chromium: Any, file: Path) -> None:
