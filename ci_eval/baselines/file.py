@@ -52,6 +52,7 @@ class FileStore(BaselineStore):
         if any(past.meta.run_id == run.meta.run_id for past in stored):
             return False
         written(run, stored, path, shown, window=self.window)
+        self._loaded = None
         return True
 
     def place(self, context: RunContext) -> str:
