@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci_eval.cli.run.console_progress import Progress
+from ci_eval.cli.run.console_progress import MAX_LINES, Progress
 from ci_eval.records.cases import Status
 from ci_eval.records.results import TrialResult
 from ci_eval.records.trials import Failure, TrialKey
@@ -48,6 +48,16 @@ def test_other_agents_and_other_kinds_of_errors_are_told_for_themselves(
         "ERROR weather · smoke · b: timeout: it cannot be",
         "ERROR weather · 1 more trial: timeout: same error: it cannot be",
     ]
+
+
+def test_lines_about_different_trials_are_bounded(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = [
+        result(f"c{n}", "start").model_copy(update={"status": Status.FAILED, "error": None})
+        for n in range(MAX_LINES + 5)
+    ]
+    lines = [line for line in shown(capsys, *failed) if " trials: " not in line]
+    assert len(lines) == MAX_LINES + 1
+    assert lines[-1] == "… see the reports for the others"
 
 
 def test_what_an_agent_says_gives_a_runner_no_command(capsys: pytest.CaptureFixture[str]) -> None:
