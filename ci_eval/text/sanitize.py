@@ -34,7 +34,7 @@ def without_sequences(text: str) -> str:
 
 def _is_plain(text: str) -> bool:
     """Return True for most texts: all characters are visible and ASCII."""
-    return text.isascii() and text.isprintable()
+    return str.isascii(text) and str.isprintable(text)  # a TypeError for anything but text
 
 
 def clean(text: str) -> str:

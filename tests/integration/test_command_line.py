@@ -218,7 +218,7 @@ def test_a_long_run_in_ci_says_little_and_groups_it(project):
     lines = ended.stderr.splitlines()
     assert "::group::200 trials" in lines
     assert "::endgroup::" in lines
-    assert any("199 more trials: not_recorded: same error" in line for line in lines)
+    assert "… see the reports for the others" in lines
     assert len(lines) < 80
     assert len([line for line in ended.stdout.splitlines() if line.startswith("::")]) <= 20
 

@@ -97,7 +97,7 @@ class Progress(collect.Progress):
         """Trials that were added."""
         self._ended = dict.fromkeys(Status, 0)
         self._causes: Counter[tuple[str, ...]] = Counter()
-        """Number of trials by agent, and kind and first line of the error."""
+        """Number of trials by agent and cause of error."""
         self._places: Counter[tuple[str, ...]] = Counter()
         """Number of trials by case and status."""
         self._bar: Any = None
@@ -116,7 +116,7 @@ class Progress(collect.Progress):
         for (agent, kind, cause), count in self._causes.items():
             if count > 1:
                 more = counted(count - 1, "more trial")
-                self._print(f"ERROR {agent} · {more}: {kind}: same error: {one_line(cause, 200)}")
+                self._print(f"ERROR {agent} · {more}: {kind}: same cause: {one_line(cause, 200)}")
         if self._bar:
             self._bar.stop()
         elif self._grouped:
@@ -164,14 +164,14 @@ class Progress(collect.Progress):
         say(f"reused {counted(trials, 'trial')}{begun} from the previous run")
 
     def _is_news(self, result: TrialResult) -> bool:
-        """Return True if a case did not end like this before, nor the agent by this error."""
-        if result.error is None:
+        """Return True if a case did not end like this before, nor the agent by this cause."""
+        cause = result.error.cause if result.error else None
+        if cause is None:
             place = (*result.key.place, result.status)
             self._places[place] += 1
             return self._places[place] == 1
-        cause = result.key.agent, result.error.kind, result.error.message.partition("\n")[0]
-        self._causes[cause] += 1
-        return self._causes[cause] == 1
+        self._causes[result.key.agent, *cause] += 1
+        return self._causes[result.key.agent, *cause] == 1
 
     def _so_far(self) -> str:
         counts = {status.value: count for status, count in self._ended.items()}

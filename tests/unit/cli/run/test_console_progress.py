@@ -29,11 +29,11 @@ def test_an_agent_that_cannot_start_is_told_once_with_the_number_of_its_trials(
     results = [result(f"c{n}", "start", words=f"at 10:0{n}") for n in range(5)]
     assert shown(capsys, *results) == [
         "ERROR weather · smoke · c0: start: it cannot be at 10:00",
-        "ERROR weather · 4 more trials: start: same error: it cannot be",
+        "ERROR weather · 4 more trials: start: same cause: it cannot be",
     ]
 
 
-def test_other_agents_and_other_kinds_of_errors_are_told_for_themselves(
+def test_other_agents_and_other_errors_are_told_for_themselves(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     results = [
@@ -46,7 +46,7 @@ def test_other_agents_and_other_kinds_of_errors_are_told_for_themselves(
         "ERROR weather · smoke · a: start: it cannot be",
         "ERROR other · smoke · a: start: it cannot be",
         "ERROR weather · smoke · b: timeout: it cannot be",
-        "ERROR weather · 1 more trial: timeout: same error: it cannot be",
+        "ERROR weather · smoke · c: timeout: it cannot be",
     ]
 
 
