@@ -117,8 +117,6 @@ class TrialResult(Stored):
     """The model versions that answered the agent, if its trace names them; at most 50."""
     mocked: tuple[str, ...] = ()
     """The tools that the case mocks; at most 50."""
-    carried_over: bool = False
-    """Whether its conversation is from the run that this one resumes."""
 
     @property
     def served(self) -> Iterator[ServedModel]:

@@ -265,8 +265,6 @@ def _trial(result: TrialResult, trace: Trace | None) -> dict[str, Any]:
         found["seconds"] = round(result.duration_s, 3)
     if result.attempts > 1:
         found["attempts"] = result.attempts
-    if result.carried_over:
-        found["carried"] = True
     if result.mocked:
         found["mocked"] = result.mocked
     if result.error:

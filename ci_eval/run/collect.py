@@ -164,8 +164,7 @@ class Collector:
         self._failures = 0
         self._earlier: dict[int, Trace | Begun] = {}
         """Journal entries of trials that have not landed yet."""
-        self._carried_over: set[int] = set()
-        """The numbers of trials whose conversations are from the run that this one resumes."""
+        self._reused_trials = 0
         self._reused_invocations = 0
         self.tally = Tally()
 
@@ -212,7 +211,7 @@ class Collector:
         """Keep a trace."""
         earlier = self._earlier.pop(number, None)
         if earlier is trace:
-            self._carried_over.add(number)
+            self._reused_trials += 1
             return
         if earlier:
             # A conversation that began anew after all shares no invocation with the earlier one.
@@ -223,8 +222,6 @@ class Collector:
     def scored(self, number: int, trace: Trace, result: TrialResult) -> None:
         """Count and write a result, once all earlier ones are written."""
         result = self._secrets.cleaned(result)
-        if number in self._carried_over:
-            result = result.model_copy(update={"carried_over": True})
         self._outputs.progress.landed(result)
         self._failures += result.status in (Status.FAILED, Status.ERROR)
         line = trace_line(self._secrets.cleaned(trace)) if self._record else ""
@@ -254,5 +251,5 @@ class Collector:
     def collected(self) -> Collected:
         """Return the run as written."""
         if self._outputs.resume:
-            self._outputs.progress.reused(len(self._carried_over), self._reused_invocations)
+            self._outputs.progress.reused(self._reused_trials, self._reused_invocations)
         return Collected(read_run(self._path, shown=str(self._path)), self.tally)

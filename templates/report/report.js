@@ -22,7 +22,7 @@
  * }} Turn
  * @typedef {{
  *   status: Status, kind?: "confirming" | "rerun", seconds?: number, attempts?: number,
- *   error?: [string, string], output?: string[], cut?: string, carried?: true, mocked?: string[], scores?: Score[], turns?: Turn[],
+ *   error?: [string, string], output?: string[], cut?: string, mocked?: string[], scores?: Score[], turns?: Turn[],
  * }} Trial
  */
 
@@ -401,7 +401,6 @@ function drawTrial(each, names, isOpen) {
     make("summary", {}, make("span", { class: `mark s-${each.status}` }, WORDS[each.status] ?? ""), ` · ${what}${names.length > 1 ? "" : time}${more}`),
     ...(each.error ? [make("h4", {}, `Error: ${each.error[0]}`), block(each.error[1])] : []),
     ...(each.cut ? [make("p", {}, each.cut)] : []),
-    ...(each.carried ? [make("p", { class: "faint" }, "Carried over from the run that this one resumed.")] : []),
     ...(each.mocked ? [make("p", { class: "faint" }, `Mocked tools: ${each.mocked.join(", ")}`)] : []),
     ...drawTurns(each.turns ?? [], passages((each.scores ?? []).flatMap((score) => score.cites ?? []))),
     ...(each.scores ?? []).flatMap(drawScore),

@@ -154,13 +154,10 @@ def test_a_case_of_several_trials_says_how_they_spread(chromium: Any, tmp_path: 
     assert page.violations() == []
 
 
-def test_a_case_says_what_was_carried_over_mocked_waited_for_and_replayed(
-    chromium: Any, tmp_path: Path
-) -> None:
+def test_a_case_says_what_was_mocked_waited_for_and_replayed(chromium: Any, tmp_path: Path) -> None:
     [result] = make_results("a pass 1.0")
     judged = result.scores[0].model_copy(update={"judging": JudgeUsage(calls=1, cached=2)})
     result = result.model_copy(update={"scores": (judged,), "mocked": ("refund", "track")})
-    result = result.model_copy(update={"carried_over": True})
     waits = {**turn("Refund it.", "I have to ask."), "waits_for": [{"name": "approve"}]}
     trace = did(waits).model_copy(update={"key": result.key})
     line = trace_line(trace, duration_s=1.0, attempts=1)
@@ -173,7 +170,6 @@ def test_a_case_says_what_was_carried_over_mocked_waited_for_and_replayed(
     said = page.tab.inner_text("#case")
     assert "Mocked tools: refund, track" in said
     assert "Waits for an answer to: approve" in said
-    assert "Carried over from the run that this one resumed." in said
     assert "2 of 3 answers from the cache" in said
     assert page.violations() == []
 
