@@ -81,6 +81,8 @@ class Tally:
     """The first error of each agent."""
     unbegun: bool = False
     """Whether trials were left out, because enough had not passed."""
+    carried_over: int = 0
+    """Trials whose conversations are from the run that this one resumes."""
     cut_off: dict[str, list[str]] = field(default_factory=dict)
     """The cases whose responses were cut off, by the reason."""
 
@@ -118,7 +120,10 @@ class Tally:
         return cases.model_copy(update={**counted, "models": self.columns.models})
 
     def warnings(self) -> Iterator[str]:
-        """Yield warnings about trials and traces that no score reflects."""
+        """Yield remarks on the trials that no score reflects."""
+        if self.carried_over:
+            carried = counted(self.carried_over, "trial")
+            yield f"carried over from the run that this one resumes: {carried}"
         if self.unbegun:
             yield f"stopped after {counted(self.trials, 'trial')}, because of --maxfail"
         for reason, those in self.cut_off.items():
@@ -164,7 +169,6 @@ class Collector:
         self._failures = 0
         self._earlier: dict[int, Trace | Begun] = {}
         """Journal entries of trials that have not landed yet."""
-        self._reused_trials = 0
         self._reused_invocations = 0
         self.tally = Tally()
 
@@ -211,7 +215,7 @@ class Collector:
         """Keep a trace."""
         earlier = self._earlier.pop(number, None)
         if earlier is trace:
-            self._reused_trials += 1
+            self.tally.carried_over += 1
             return
         if earlier:
             # A conversation that began anew after all shares no invocation with the earlier one.
@@ -251,5 +255,5 @@ class Collector:
     def collected(self) -> Collected:
         """Return the run as written."""
         if self._outputs.resume:
-            self._outputs.progress.reused(self._reused_trials, self._reused_invocations)
+            self._outputs.progress.reused(self.tally.carried_over, self._reused_invocations)
         return Collected(read_run(self._path, shown=str(self._path)), self.tally)
