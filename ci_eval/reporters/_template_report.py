@@ -75,8 +75,7 @@ def _custom(
 
 
 def _note(template: Template, exc: TemplateError) -> str:
-    place = f"{template.shown}:{exc.line}" if exc.line else template.shown
     return (
-        f"> [!WARNING]\n> The template {code(place)} failed, so this is the default document: "
+        f"> [!WARNING]\n> The template {code(template.place(exc))} failed, so this is the default document: "
         f"{markdown(str(exc))}.\n\n"
     )

@@ -148,8 +148,8 @@ class Html(Reporter):
             try:
                 return self._template.fill(plain(page), MAX_CHARACTERS), failure
             except TemplateError as exc:
-                place = f"{self._template.shown}:{exc.line}" if exc.line else self._template.shown
-                failure = f"The template {place} failed, so this is the default page: {exc}."
+                place, why = self._template.place(exc), str(exc).rstrip(".")
+                failure = f"The template {place} failed, so this is the default page: {why}."
         ours = html_templates.render("report/overview.html.j2", {"page": page}, markup={})
         return ours, failure
 

@@ -73,6 +73,10 @@ class Template:
     kind: Kind = "markdown"
     """What it renders."""
 
+    def place(self, exc: TemplateError) -> str:
+        """Return where an error is: the path, and the line if it is known."""
+        return f"{self.shown}:{exc.line}" if exc.line else self.shown
+
     def check(self) -> None:
         """Check the template without rendering it.
 

@@ -846,3 +846,5 @@ def test_a_case_is_linked_where_the_page_has_a_known_address() -> None:
     text = comment(differing(known))
     assert f"[whole case]({page}#case=support%2Fsmoke%2Fre%252Ffunds)" in text
     assert f"[Report]({page})" in text
+    bare = known.model_copy(update={"meta": known.meta.model_copy(update={"commit": None})})
+    assert f"<sub>[Report]({page})</sub>" in comment(bare)
