@@ -75,7 +75,8 @@ def _custom(
 
 
 def _note(template: Template, exc: TemplateError) -> str:
+    place = code(template.place(exc))
     return (
-        f"> [!WARNING]\n> The template {code(template.place(exc))} failed, so this is the default document: "
+        f"> [!WARNING]\n> The template {place} failed, so this is the default document: "
         f"{markdown(str(exc))}.\n\n"
     )
