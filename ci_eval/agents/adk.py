@@ -43,6 +43,8 @@ class Adk(Framework):
     module, such as `shop.agents.weather`."""
     agent: str | None = Field(default=None, min_length=1)
     """The name of a sub-agent to run instead of the root agent."""
+    features: Mapping[str, bool] = {}
+    """Features of ADK to enable or disable, such as `AGENT_STATE: true`; others are as in ADK."""
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the errors in the folder, the interpreter and the environment."""

@@ -123,13 +123,14 @@ def test_features_of_adk_are_switched_in_the_agents_process(tmp_path):
     (agent / "s.evalset.json").write_text(json.dumps({"eval_set_id": "s", "eval_cases": cases}))
     switched = (
         "--enable_features=SNAKE_CASE_SKILL_NAME",
-        "--disable_features=JSON_SCHEMA_FOR_FUNC_DECL",
+        "--disable_features=JSON_SCHEMA_FOR_FUNC_DECL,AGENT_STAT",
     )
 
     ended = run(tmp_path, CI_EVAL, "adk", "agents/teller", "s", DETAILS, *switched)
 
     assert "  actual_response:            True False\n" in ended.out, ended.err
     assert ended.code == 0
+    assert ended.err.count("has no feature 'AGENT_STAT'; known features: ") == 1
 
 
 def test_where_no_adk_is_found_that_is_said(tmp_path):

@@ -1,7 +1,6 @@
 """Conversion of the options of `ci-eval adk` into a configuration."""
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from ci_eval.cli.adk.adk_eval_interpreters import interpreter_of
 from ci_eval.config.load import checked
 from ci_eval.config.validated_config import Config
 from ci_eval.records.cases import Json
-from ci_eval.records.errors import Problem, Severity, UsageError
+from ci_eval.records.errors import Problem, Severity
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.yaml_files import Document, Loc
 
@@ -29,7 +28,6 @@ CONCURRENCY = 4
 """Number of cases that `adk eval` runs concurrently."""
 TIMEOUT_S = 600.0
 """Time limit of a case; `adk eval` has none."""
-_FEATURE = re.compile(r"[A-Z][A-Z0-9_]*")
 _PLACES = {"interpreter": "--interpreter", "adk": "AGENT_DIR", "from": "--config_file_path"}
 
 
@@ -91,27 +89,22 @@ def agent_of(options: Options, context: RunContext) -> dict[str, Json]:
 
     As with `adk eval` it gets our own environment, without the job's token and the like.
     """
-    env: dict[str, Json] = {"*": None}
-    for names, on in ((options.enable, True), (options.disable, False)):
-        for name in _features(names):
-            # Both are set, because our own environment may contain the opposite.
-            env[f"ADK_ENABLE_{name}"] = str(int(on))
-            env[f"ADK_DISABLE_{name}"] = str(int(not on))
     return {
         "adk": options.agent,
         "interpreter": options.interpreter or interpreter_of(options.folder, context),
-        "env": env,
+        "env": {"*": None},
+        "features": {
+            name: is_enabled
+            for names, is_enabled in ((options.enable, True), (options.disable, False))
+            for name in _listed(names)
+        },
     }
 
 
-def _features(given: Sequence[str]) -> Iterator[str]:
-    for name in (each.strip() for listed in given for each in listed.split(",")):
-        if _FEATURE.fullmatch(name):
-            yield name
-        elif name:
-            raise UsageError(
-                f"{name!r} is not a valid name of an ADK feature (example: AGENT_STATE)"
-            )
+def _listed(given: Sequence[str]) -> Iterator[str]:
+    """Yield the names in texts with commas."""
+    names = (each.strip() for text in given for each in text.split(","))
+    yield from filter(None, names)
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ ci-eval runs this file as `python worker.py FOLDER TARGET [ADAPTER OPTIONS]` and
 It needs only the standard library of Python 3.8.  TARGET is `module:callable`.  ADAPTER is a file
 beside this one for a framework: its `adapted(target, options, load)` turns any TARGET into a
 callable that takes a message; OPTIONS are JSON, and `load` imports a `module:name`.  Such a
-callable may have a `close(session)` and, if it is async, an `end()` that is awaited at the end.
+callable may have `start_warnings`, `close(session)` and, if it is async, `end()`, awaited last.
 Both sides write lines of JSON; `id` is the number of a conversation.
 
 ======================================== ==================================================
 to the worker                            from the worker
 ======================================== ==================================================
-(it starts)                              `{"ready": true}`, or `{"failed": str}`
+(it starts)                              `{"ready": [warning…]}`, or `{"failed": str}`
 `{"id", "message", "session"?,           `{"id", "reply", "seconds", "state"?, "output"}`, or
 "history"?}`                             `{"id", "error": {"kind", "message"}, "output"}`
 `{"cancel": id}`                         `{"id", "held": true}` if another call blocks the loop;
@@ -72,7 +72,7 @@ def main() -> int:
         wire.write({"failed": _faults().not_loaded(target, exc, folder)})
         return 1
     runner = Loop(agent, wire) if agent.is_async else Threads(agent, wire)
-    wire.write({"ready": True})
+    wire.write({"ready": list(getattr(agent.function, "start_warnings", ()))})
     threading.Thread(target=_listen, args=(wire, runner), daemon=True).start()
     runner.run()
     return 0

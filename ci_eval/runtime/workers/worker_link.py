@@ -11,6 +11,7 @@ from typing import Any, Self
 from ci_eval.records.errors import BadAnswerError, DisturbedError, TrialError, failure_kind
 from ci_eval.runtime.processes import Child, Launch
 from ci_eval.runtime.workers.worker_wire import encode, read_json
+from ci_eval.text.sanitize import one_line
 
 _log = logging.getLogger(__name__)
 
@@ -19,6 +20,8 @@ START_TIMEOUT_S = 300.0
 GRACE_S = 1.0
 """How long a cancelled call may take to end or, in a thread, which cannot be stopped, to report its
 output."""
+_MAX_WARNING = 2_000
+"""The longest warning of a worker, in characters."""
 END_S = 5.0
 """How long an idle worker may take to end; generous for busy machines."""
 
@@ -194,7 +197,9 @@ class Link:
 
     def _take(self, message: Any) -> None:
         match message:
-            case {"ready": _}:
+            case {"ready": list(warnings)}:
+                for warning in warnings:
+                    _log.warning("%s", one_line(str(warning), _MAX_WARNING))
                 self._ready.set_result(None)
             case {"failed": why}:
                 self._ready.set_exception(TrialError("start", why))

@@ -9,7 +9,10 @@ import re
 import sys
 from importlib import metadata, util
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NAMES = ("app", "root_agent", "get_agent_async")
 """The names that a module may give its agent."""
@@ -18,6 +21,19 @@ NAMES = ("app", "root_agent", "get_agent_async")
 def version() -> tuple[int, ...]:
     """Return the major and minor version of google-adk."""
     return tuple(map(int, re.findall(r"\d+", metadata.version("google-adk"))[:2]))
+
+
+def switch_features(features: dict[str, bool]) -> Iterator[str]:
+    """Enable or disable features of ADK; yield a warning for each that ADK does not have."""
+    from google.adk.features import FeatureName, override_feature_enabled
+
+    for name, is_enabled in features.items():
+        try:
+            override_feature_enabled(FeatureName(name), is_enabled)
+        except ValueError:  # noqa: PERF203  # each name by itself
+            known = ", ".join(each.value for each in FeatureName)
+            installed = metadata.version("google-adk")
+            yield f"google-adk {installed} has no feature {name!r}; known features: {known}"
 
 
 def find(target: str, name: str | None) -> tuple[Any, Any]:

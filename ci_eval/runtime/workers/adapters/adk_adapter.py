@@ -51,6 +51,7 @@ def adapted(target: str, options: dict[str, Any], _load: Callable[[str], Any]) -
 
     """
     reporting.require("google-adk", least=OLDEST)
+    unknown = list(loading.switch_features(options["features"]))
     rules = "adk" if loading.version() > OLDEST else "adk@2.3"
     # Loaded modules stay: garbage collection in them, now or later, would waste time.
     gc.disable()
@@ -59,7 +60,7 @@ def adapted(target: str, options: dict[str, Any], _load: Callable[[str], Any]) -
     try:
         app, agent = loading.find(target, options.get("agent"))
         _skip_missing_a2a()
-        return Conversations(app, agent, rules)
+        return Conversations(app, agent, rules, unknown)
     finally:
         gc.freeze()
         gc.enable()
@@ -79,7 +80,8 @@ class Conversations:
     sessions, artifacts and memory, so that none sees another's data.
     """
 
-    def __init__(self, app: Any, agent: Any, rules: str) -> None:
+    def __init__(self, app: Any, agent: Any, rules: str, start_warnings: list[str]) -> None:
+        self.start_warnings = start_warnings
         self._rules = rules
         self._runner = _runner(app, agent)
         self._open: dict[int, Conversation] = {}

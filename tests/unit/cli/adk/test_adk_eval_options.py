@@ -114,27 +114,10 @@ def test_the_agent_has_our_environment_but_for_what_acts_as_the_job(context):
     assert environment(context) == {"PATH": "", "MY_KEY": "k"}
 
 
-def test_features_are_switched_by_what_adk_reads_and_the_environment_has_no_say(context):
-    context = RunContext({"ADK_DISABLE_A": "1", "ADK_ENABLE_C": "1"}, context.root, context.now)
+def test_a_feature_that_is_enabled_and_disabled_is_disabled_as_in_adk(context):
+    found = agent_of(options(enable=("A, B", "D"), disable=("C,", "D")), context)
 
-    found = environment(context, enable=("A, B", "D"), disable=("C,", "D"))
-
-    assert found == {
-        "ADK_ENABLE_A": "1",
-        "ADK_DISABLE_A": "0",
-        "ADK_ENABLE_B": "1",
-        "ADK_DISABLE_B": "0",
-        "ADK_ENABLE_C": "0",
-        "ADK_DISABLE_C": "1",
-        "ADK_ENABLE_D": "0",
-        "ADK_DISABLE_D": "1",
-    }
-
-
-@pytest.mark.parametrize("name", ["agent state", "A=B", "\0", "-"])
-def test_what_cannot_be_a_feature_is_refused(context, name):
-    with pytest.raises(UsageError, match="is not a valid name of an ADK feature"):
-        agent_of(options(enable=(name,)), context)
+    assert found["features"] == {"A": True, "B": True, "C": False, "D": False}
 
 
 def test_the_interpreter_is_looked_for_where_none_is_named(context):
