@@ -20,7 +20,7 @@ from ci_eval.config.handed_secrets import handed
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.plugins.points import Agent
 from ci_eval.records.cases import Json
-from ci_eval.records.errors import BadAnswerError, TrialError, UsageError
+from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.isolation import close_memory
@@ -101,7 +101,8 @@ def as_json(file: PythonFile, kind: Kind, host: UnderPython, context: RunContext
     try:
         # Only a setup may create files, because other files are read afterwards.
         with agent_workspace(context, {}, writable=bool(host.setup)) as room:
-            value = _in_loop(_built(file, kind, host, room))
+            adapter = Adapter("agentflow_evals", {"type": kind, "name": file.name})
+            value = _in_loop(host.ask_once(file.file, room, adapter=adapter))
     except TrialError as exc:
         exc.args = (secrets.text(str(exc)),)  # it is posted, too
         raise
@@ -123,19 +124,6 @@ def open_built(file: PythonFile, host: UnderPython, context: RunContext) -> Open
     with as_json(file, "EvalSet", host, context) as path:
         opened = open_evalset(path, shown=context.shown(file.file))
         return replace(opened, cases=[*opened.cases()].__iter__)
-
-
-async def _built(file: PythonFile, kind: Kind, host: UnderPython, context: RunContext) -> Json:
-    adapter = Adapter("agentflow_evals", {"type": kind, "name": file.name})
-    async with host.pool_of(file.file, context, adapter=adapter) as pool:
-        lease = await pool.open()
-        try:
-            answer = await lease.ask({"message": None, "session": {}})
-        except BadAnswerError as exc:
-            raise TrialError("protocol", f"{file.file!r} {exc}") from exc
-        finally:
-            await lease.end()
-    return answer["reply"]
 
 
 def _in_loop(work: Coroutine[Any, Any, Json]) -> Json:

@@ -255,6 +255,33 @@ def test_the_same_commands_leave_the_same_files(shop):
 
 
 @with_adk
+def test_scenarios_with_a_persona_of_adk_have_its_ids(shop, monkeypatch):
+    monkeypatch.setenv("PATH", str(Path(ADK).parent), prepend=os.pathsep)
+    named = [{**each, "user_persona": persona} for each in SCENARIOS for persona in ("NOVICE", None)]
+    Path("scenarios.json").write_text(json.dumps({"scenarios": named}))
+    adk("create", "shop", "new")
+    shop.ci_eval("evalset", "create", "ours/shop", "new")
+
+    theirs = adk("add_eval_case", "shop", "new", *ADDING)
+    ours = shop.ci_eval("evalset", "add", "ours/shop", "new", *ADDING)
+
+    assert (ours.code, ours.out) == (theirs.returncode, theirs.stdout)
+
+
+def test_without_adk_the_ids_of_scenarios_with_a_persona_are_warned_of(shop, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    Path("scenarios.json").write_text(
+        json.dumps({"scenarios": [{**SCENARIOS[0], "user_persona": "NOVICE"}]})
+    )
+    shop.ci_eval("evalset", "create", "shop", "new")
+
+    added = shop.ci_eval("evalset", "add", "shop", "new", "--scenarios_file", "scenarios.json")
+
+    assert "warning: ids of scenarios with a persona are not those that ADK gives: " in added.err
+    assert len(load("shop/new.evalset.json")["eval_cases"]) == 1
+
+
+@with_adk
 def test_what_is_written_is_read_by_adk_as_it_was_meant(shop):
     rich = {
         **changed(REFUNDS, "Done.", ("refund", {"order": None})),

@@ -542,6 +542,16 @@ def test_a_corrupt_baseline_is_an_error_and_stays_as_it_is(project):
     assert not (project.folder / "ci-eval-report" / "run.json").exists()
 
 
+def test_a_run_with_an_invalid_configuration_leaves_no_report_of_an_earlier_run(project):
+    assert project.ci_eval("run").code == 0
+    project.add("colour: blue\n")
+
+    assert project.ci_eval("run").code == 4
+
+    left = {each.name for each in (project.folder / "ci-eval-report").iterdir()}
+    assert left == {".gitignore", "run.json", "traces.jsonl"}  # for --failed and --resume
+
+
 def test_without_a_baseline_there_is_nothing_to_save_or_show(project):
     project.ci_eval("run")
 

@@ -70,7 +70,7 @@ def from_scenarios(name: str, session: SessionInput | None, *, now: float) -> li
     """Return a case for each scenario in the file `name`, with the id that ADK gives it.
 
     The id is the beginning of the SHA-256 of the scenario as JSON, with its keys in order.  A
-    persona without a description is hashed by its name, whereas ADK hashes its own description.
+    persona without a description is hashed by its name; see `adk_scenario_ids`.
 
     Raises:
         UsageError: with every problem of the file.

@@ -8,12 +8,14 @@ import click
 
 from ci_eval.cli.console import say_problems
 from ci_eval.cli.evalset import added_cases, evalset_conversion
+from ci_eval.cli.evalset.adk_scenario_ids import with_adk_ids
 from ci_eval.cli.evalset.command_files import File, file_at
 from ci_eval.cli.evalset.evalset_argument import evalset_files, is_folder, located
 from ci_eval.cli.evalset.evalset_options import changed_cases, new_cases
 from ci_eval.cli.evalset.stored_results import results
 from ci_eval.cli.examples import Group
 from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.load import context_of
 from ci_eval.cli.options import adk_option, combined, json_option
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.records.errors import ExitCode, Problem, UsageError
@@ -131,6 +133,7 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
     cases = new_cases(options, now=time.time())
     known = set()
     if options["scenarios_file"]:
+        cases = with_adk_ids(cases, Path(place), context_of(Path("ci-eval.yaml")))
         known = {case.eval_id for case in target.open().cases()}
     fresh = [case for case in cases if case.eval_id not in known]
     say_problems(target.add(fresh) if fresh else ())

@@ -23,6 +23,7 @@ from ci_eval.cli.run.shard_option import ShardOption, described, exit_code
 from ci_eval.pull_requests.github_runner import publish_shard
 from ci_eval.records.errors import UsageError
 from ci_eval.run.collect import Outputs
+from ci_eval.run.report_assembly import clear
 from ci_eval.run_files.file_names import SHARD_FILE
 from ci_eval.run_files.shard_files import write_shard_report
 from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
@@ -70,8 +71,7 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
 
 
 def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
-    refuse_links_out(str(folder), options["record"], options["adk_results"])
-    refuse_file(str(folder))
+    _make_room(folder, options["record"], options["adk_results"])
     again = folder if options["failed"] else None
     plan, context = load.planned(config, options, runs_python=True, again=again)
     publish = publication(plan, context, folder, options, as_json=as_json)
@@ -87,8 +87,7 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
 
 
 def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
-    refuse_links_out(str(folder), options["record"])
-    refuse_file(str(folder))
+    _make_room(folder, options["record"])
     plan, context = load.planned(config, options, runs_python=True)
     option = ShardOption(plan, context, options)
     done = run_shard_watched(option.part, context, _outputs(folder, options))
@@ -103,6 +102,16 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
         console.out(described(report))
     publish_shard(folder, exit_code(report), context.env)
     return exit_code(report)
+
+
+def _make_room(folder: Path, *written: str | None) -> None:
+    """Refuse invalid output paths, and remove the documents of an earlier run.
+
+    They would look like those of this run if its configuration is invalid.
+    """
+    refuse_links_out(str(folder), *written)
+    refuse_file(str(folder))
+    clear(folder)
 
 
 def _outputs(folder: Path, options: dict[str, Any]) -> Outputs:

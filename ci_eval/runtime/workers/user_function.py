@@ -8,7 +8,8 @@ from hashlib import sha256
 
 from pydantic import Field, field_validator
 
-from ci_eval.records.cases import Record
+from ci_eval.records.cases import Json, Record
+from ci_eval.records.errors import BadAnswerError, TrialError
 from ci_eval.runtime import environments, isolation, python_modules
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import similar_path
@@ -104,6 +105,25 @@ class UnderPython(Record):
                 yield pool
             finally:
                 await pool.stop()
+
+    async def ask_once(
+        self, target: str, context: RunContext, *, adapter: Adapter, message: Json = None
+    ) -> Json:
+        """Return the reply to `message` of what `adapter` makes of `target`, in a worker.
+
+        Raises:
+            TrialError: it cannot be started, or fails.
+
+        """
+        async with self.pool_of(target, context, adapter=adapter) as pool:
+            lease = await pool.open()
+            try:
+                answer = await lease.ask({"message": message, "session": {}})
+            except BadAnswerError as exc:
+                raise TrialError("protocol", f"{target!r} {exc}") from exc
+            finally:
+                await lease.end()
+        return answer["reply"]
 
     def _find_interpreter(self, context: RunContext) -> str | None:
         if self.interpreter is None:
