@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ci_eval.baselines._git_remote import Remote, permanent_error_hint
@@ -54,6 +54,8 @@ class DataBranch:
     copies: Path
     """The directory for copies of files and for new ones."""
     tip: str | None = None
+    is_remote: bool = False
+    """Whether the remote has the branch; else it may be in the clone, from before the remote."""
     files: frozenset[str] = frozenset()
 
     @property
@@ -128,7 +130,8 @@ class DataBranch:
 
     def _push(self, change: Change) -> str:
         """Push `change`; return why it was refused, or an empty text."""
-        lease = f"--force-with-lease=refs/heads/{self.name}:{self.tip or ''}"
+        there = self.tip if self.is_remote else ""
+        lease = f"--force-with-lease=refs/heads/{self.name}:{there}"
         options = ("--quiet", *self.remote.push_options, lease)
         try:
             target = f"{self._commit(change)}:refs/heads/{self.name}"
@@ -150,8 +153,12 @@ class DataBranch:
         except GitError as exc:
             if "couldn't find remote ref" not in str(exc):
                 raise
-            self.tip, self.files = None, frozenset()
-            return
+            self.is_remote = False
+            if not self._fetch_from_clone(source):
+                self.tip, self.files = None, frozenset()
+                return
+        else:
+            self.is_remote = True
         self.tip = self.scratch.commit(_REF)
         listed = self.scratch.run("ls-tree", "-r", "-z", "--name-only", _REF)
         self.files = frozenset(listed.decode(errors="surrogateescape").split("\0")) - {""}
@@ -160,6 +167,19 @@ class DataBranch:
                 f"the {self.shown} holds other data than runs; not changed",
                 hint="set `branch` to another name",
             )
+
+    def _fetch_from_clone(self, source: str) -> bool:
+        """Fetch the branch from the clone, where it is if runs were stored before the remote."""
+        if not self.remote.clone:
+            return False
+        try:
+            options = ("--quiet", "--no-tags", "--no-write-fetch-head", *self.remote.clone_options)
+            self.scratch.run("fetch", *options, self.remote.clone, source, remote=True)
+        except GitError as exc:
+            if "couldn't find remote ref" not in str(exc):
+                raise
+            return False
+        return True
 
     def _commit(self, change: Change) -> str:
         """Commit `change` on top of the tip, and return the commit."""
@@ -189,6 +209,8 @@ def opened(clone: Clone, branch: str, remote: str) -> Iterator[DataBranch]:
 
     """
     found = Remote.of(clone, remote)
+    if any(each.key == f"branch.{branch}.remote" for each in clone.settings):
+        found = replace(found, clone="")  # its branch is a copy of one that the remote had
     if clone.view.query("check-ref-format", "--branch", branch) != branch:
         raise BaselineError(f"{branch!r} is not a valid branch name")
     with tempfile.TemporaryDirectory(prefix="ci-eval-") as name:

@@ -43,8 +43,15 @@ class Remote:
     """The hash function of the remote."""
     fetch_options: tuple[str, ...] = ()
     push_options: tuple[str, ...] = ()
+    clone: str = ""
+    """The git directory of the clone, if that is another repository."""
     is_clone: bool = False
     """Whether it is the clone itself."""
+
+    @property
+    def clone_options(self) -> tuple[str, ...]:
+        """The options of a fetch from the clone."""
+        return _local_options(self.clone, "upload-pack")
 
     @classmethod
     def of(cls, clone: Clone, name: str) -> "Remote":
@@ -67,8 +74,8 @@ class Remote:
         if names and name not in names:
             found = ", ".join(map(repr, names[:_MAX_SHOWN]))
             raise BaselineError(f"there is no remote {name!r}; found {found}")
+        own = str(clone.common)
         if not names:
-            own = str(clone.common)
             fetch = _local_options(own, "upload-pack")
             push = _local_options(own, "receive-pack", *_NO_PROGRAMS)
             given = _variables([("remote.data.url", own)])
@@ -82,7 +89,7 @@ class Remote:
         for each in dict.fromkeys((url, push_url)):
             settings += _token_setting(clone, each, settings)
         fetch, push = _local_options(url, "upload-pack"), _local_options(push_url, "receive-pack")
-        return cls(repr(name), _variables(settings), object_format, fetch, push)
+        return cls(repr(name), _variables(settings), object_format, fetch, push, own)
 
 
 def _push_url(clone: Clone, known: Mapping[str, str], name: str) -> str:

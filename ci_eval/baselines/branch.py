@@ -37,7 +37,8 @@ class BranchStore(BaselineStore):
     """
 
     branch: str = Field(default="ci-eval-data", min_length=1, max_length=200)
-    """Name of the branch, which is created when the first run is stored."""
+    """Name of the branch, which is created when the first run is stored. If the remote lacks it,
+    runs that the clone itself stored before it had a remote are read, and pushed by the next."""
     remote: str = Field(default="origin", min_length=1)
     """The remote that has the branch; without any remote, it is in the repository itself."""
     squash: bool = False
@@ -67,7 +68,7 @@ class BranchStore(BaselineStore):
             if branch.remote.is_clone:
                 return ""
             branch.fetch(suite)
-            return "" if branch.tip else branch.shown
+            return "" if branch.is_remote else branch.shown
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the summaries of the runs, from the index."""

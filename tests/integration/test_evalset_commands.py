@@ -257,7 +257,9 @@ def test_the_same_commands_leave_the_same_files(shop):
 @with_adk
 def test_scenarios_with_a_persona_of_adk_have_its_ids(shop, monkeypatch):
     monkeypatch.setenv("PATH", str(Path(ADK).parent), prepend=os.pathsep)
-    named = [{**each, "user_persona": persona} for each in SCENARIOS for persona in ("NOVICE", None)]
+    named = [
+        {**each, "user_persona": persona} for each in SCENARIOS for persona in ("NOVICE", None)
+    ]
     Path("scenarios.json").write_text(json.dumps({"scenarios": named}))
     adk("create", "shop", "new")
     shop.ci_eval("evalset", "create", "ours/shop", "new")

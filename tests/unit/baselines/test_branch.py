@@ -279,6 +279,36 @@ def test_without_the_remote_the_branch_is_one_of_the_clone(tmp_path: Path) -> No
     assert repo.git("status", "--porcelain") == ""
 
 
+def test_runs_that_were_stored_before_there_was_a_remote_are_pushed_with_the_next(
+    tmp_path: Path, hub: Path
+) -> None:
+    repo = Repo(tmp_path / "alone")
+    first = repo.commit("a")
+    save(repo, made("one", first))
+    save(repo, made("two", first))
+    repo.git("remote", "add", "origin", hub.as_uri())
+
+    assert STORE.first_push("suite", context(repo)) == f"branch '{DATA}' of 'origin'"
+    assert sorted(noted(repo)) == ["one", "two"]
+    assert save(repo, made("three", repo.commit("b"))) is True
+
+    assert STORE.first_push("suite", context(repo)) == ""
+    repo.git("branch", "--quiet", "-D", DATA)
+    assert sorted(noted(repo)) == ["one", "three", "two"]
+    assert Repo(hub).git("rev-list", "--count", DATA) == "3"
+
+
+def test_a_copy_of_a_branch_that_the_remote_no_longer_has_is_not_pushed_again(
+    repo: Repo, hub: Path
+) -> None:
+    save(repo, made("one", repo.git("rev-parse", "main")))
+    repo.git("fetch", "--quiet", "origin")
+    repo.git("branch", "--quiet", "--track", DATA, f"origin/{DATA}")
+    Repo(hub).git("branch", "--quiet", "-D", DATA)
+
+    assert ids(repo) == []
+
+
 def test_a_remote_that_is_misspelt_is_an_error(repo: Repo) -> None:
     repo.git("remote", "add", "upstream", "/nowhere")
     found = refusal(repo, BranchStore(remote="orign"))
