@@ -4,7 +4,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import logs
-from ci_eval.cli.error_codes import codes_of
+from ci_eval.cli.error_codes import codes_of, error_page
 from ci_eval.records.errors import Problem
 from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
 from ci_eval.records.results import JudgeUsage
@@ -129,7 +129,9 @@ def _templates() -> Any:
     return found
 
 
-def say_problems(problems: Iterable[Problem], hint: str = "") -> None:
+def say_problems(
+    problems: Iterable[Problem], hint: str = "", env: Mapping[str, str] | None = None
+) -> None:
     """Print at most `MAX_PROBLEMS` problems, errors first, then the hint and the codes."""
     listed = sorted(problems, key=lambda problem: problem.severity)
     for problem in listed[:MAX_PROBLEMS]:
@@ -143,7 +145,8 @@ def say_problems(problems: Iterable[Problem], hint: str = "") -> None:
         say(hint)
     errors = (each.message for each in listed[:MAX_PROBLEMS] if each.severity == "error")
     if codes := codes_of(errors):
-        say(f"{', '.join(codes)}: `ci-eval explain {codes[0]}` tells more")
+        page = error_page(codes[0], env or {})
+        say(f"{', '.join(codes)}: see `ci-eval explain {codes[0]}`{page and f' or {page}'}")
 
 
 def out_list(title: str, lines: Sequence[str]) -> None:

@@ -5,13 +5,15 @@ which `…` stands for any text.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from textwrap import fill
 from typing import NamedTuple
 
 import click
 
+from ci_eval.cli.published_source import page_url
 from ci_eval.records.errors import ExitCode, UsageError
 
 _PAGE = "docs/troubleshooting.md"
@@ -19,6 +21,7 @@ _ENTRY = re.compile(
     r'^- <a id="ce\d+"></a>\*\*(CE\d+)\*\*<br>\n((?:  .*\n|\n(?=  ))+)', re.MULTILINE
 )
 _MESSAGE = re.compile(r"^  (?P<ticks>`+) ?(.+?) ?(?P=ticks)<br>\n", re.MULTILINE)
+_GUIDE_LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<page>(?:\S*/)?(?P<guide>[\w-]+)\.md[^)]*)\)")
 _LEAST_LETTERS = 5
 """A message with fewer letters beside its gaps would fit anything, so it must be the same."""
 _CODE = re.compile(r"(?:CE)?(\d{1,4})", re.IGNORECASE)
@@ -85,6 +88,12 @@ def codes_of(messages: Iterable[str]) -> list[str]:
     return [*dict.fromkeys(found)][:_SAID]
 
 
+def error_page(code: str, env: Mapping[str, str]) -> str:
+    """Return the address of what the page says of `code`; empty if it is unknown."""
+    page = page_url(_PAGE, env)
+    return page and f"{page}#{code.lower()}"
+
+
 @click.command()
 @click.argument("codes", metavar="CODE...", nargs=-1, required=True)
 def explain(codes: tuple[str, ...]) -> int:
@@ -100,7 +109,7 @@ def explain(codes: tuple[str, ...]) -> int:
         for message in found.messages:
             click.echo(f"  {message}")
         click.echo()
-        click.echo(click.wrap_text(_plain(found.text), 80))
+        click.echo(fill(_plain(found.text), 80, break_long_words=False, break_on_hyphens=False))
     return ExitCode.PASSED
 
 
@@ -126,6 +135,11 @@ def _containing(text: str) -> Entry | None:
 
 
 def _plain(text: str) -> str:
-    """Return Markdown as a terminal shows it: links by their text, with the name of the guide."""
-    guides = re.sub(r"\[([^\]]+)\]\((?:\S*/)?([\w-]+)\.md[^)]*\)", r"\1 (guide: \2)", text)
+    """Return Markdown as a terminal shows it: links by their text, with the guide."""
+
+    def shown(link: re.Match[str]) -> str:
+        url = page_url(f"docs/{link['page']}", {})
+        return f"{link['text']} ({url or 'guide: ' + link['guide']})"
+
+    guides = _GUIDE_LINK.sub(shown, text)
     return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", guides).replace("<br>", " ")

@@ -97,7 +97,7 @@ def complain(error: CiEvalError, env: Mapping[str, str], *, as_json: bool) -> Ex
     from ci_eval.pull_requests.github_runner import annotate
 
     problems = error.problems or (Problem(str(error)),)
-    console.say_problems(problems, error.hint)
+    console.say_problems(problems, error.hint, env)
     with apart_from_json(as_json=as_json):
         annotate(problems, env)
     if as_json:

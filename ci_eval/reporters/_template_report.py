@@ -27,8 +27,8 @@ class Templated(Reporter):
 
     template: str | None = Field(default=None, min_length=1)
     """Path of a Jinja template in the repository to use instead of the default one, relative to
-    the directory of the configuration. See `docs/templates.md`. If it fails, the default document
-    is rendered, with a warning."""
+    the directory of the configuration; see the guide to templates. If it fails, the default
+    document is rendered, with a warning."""
 
     _template: Template | None = PrivateAttr(default=None)
 

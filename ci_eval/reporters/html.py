@@ -74,7 +74,7 @@ class Html(Reporter):
     are left out, the last ones first; `traces.jsonl` and `run.json` have them."""
     template: str | None = Field(default=None, min_length=1)
     """Path of a Jinja template in the repository to use for what is above the list of cases,
-    relative to the directory of the configuration. See `docs/templates.md`. If it fails, the
+    relative to the directory of the configuration. See the guide to templates. If it fails, the
     default one is used, with a warning."""
     style: str | None = Field(default=None, min_length=1)
     """Path of a style sheet in the repository that is added to the default one. It cannot load

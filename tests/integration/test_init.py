@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from support.git_repositories import clone, git_init, make_hub
 from support.project import CASES, GREETS, REFUNDS, TRACKS, case, turn
 
-from ci_eval.cli.init import workflow as workflow_module
+from ci_eval.cli import published_source
 from ci_eval.cli.init.repository_survey import survey
 from ci_eval.cli.load import load
 from ci_eval.cli.main import cli, main
@@ -363,7 +363,7 @@ def test_the_action_is_the_one_that_ci_eval_was_installed_from(
             assert name == "direct_url.json"
             return json.dumps(installed) if installed else None
 
-    monkeypatch.setattr(workflow_module, "distribution", lambda name: Distribution())
+    monkeypatch.setattr(published_source, "distribution", lambda name: Distribution())
     root = repository(LAYOUTS["a graph of AgentFlow"])
 
     main(["init", "--yes"])

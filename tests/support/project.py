@@ -123,4 +123,4 @@ def changed(original: dict[str, Any], answered: str, *calls: Any) -> dict[str, A
 
 def problems(ended: Ended) -> Sequence[str]:
     """Return the lines on stderr, without the codes of the errors."""
-    return [line for line in ended.err.splitlines() if not line.endswith("` tells more")]
+    return [line for line in ended.err.splitlines() if ": see `ci-eval explain CE" not in line]

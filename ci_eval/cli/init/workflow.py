@@ -4,18 +4,16 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
 
 from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.cli.init.config_text import filled
 from ci_eval.cli.init.drafted_config_check import AskedModel
+from ci_eval.cli.published_source import installed_from, page_url
 from ci_eval.text.sanitize import one_line
 
 EXTRAS_OF_ACTION = frozenset({"gcs", "openai"})
 """The extras that the action has, in its container and on the job's machine: see `.ci/lock`."""
 _MAX_NOTE = 400
-_ON_GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?/?", re.ASCII)
-_COMMIT = re.compile("[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
@@ -34,17 +32,9 @@ class Action:
 
 
 def installed_action() -> Action:
-    """Return the action of the repository and commit that ci-eval was installed from.
-
-    pip and uv record both for an installation from git: https://peps.python.org/pep-0610/.
-    """
-    try:
-        found = json.loads(distribution("ci-eval").read_text("direct_url.json") or "{}")
-        named = _ON_GITHUB.fullmatch(found["url"])
-        commit = found["vcs_info"]["commit_id"]
-    except (PackageNotFoundError, ValueError, KeyError, TypeError):
-        return Action()
-    return Action(named[1], commit) if named and _COMMIT.fullmatch(commit) else Action()
+    """Return the action of the repository and commit that ci-eval was installed from."""
+    source = installed_from()
+    return Action(*source) if source else Action()
 
 
 @dataclass(frozen=True)
@@ -83,6 +73,7 @@ def workflow_text(
     return filled(
         "init/workflow.yml.in",
         action=installed_action(),
+        forks_page=page_url("docs/forks.md", {}) or "the guide `forks` of ci-eval",
         name=_scalar(f"Evaluate {folder}".strip()),
         folder=_scalar(folder) if folder else "",
         paths=_indented(yaml_text(paths), 6),

@@ -199,7 +199,8 @@ class Link:
         match message:
             case {"ready": list(warnings)}:
                 for warning in warnings:
-                    _log.warning("%s", one_line(str(warning), _MAX_WARNING))
+                    said = one_line(str(warning), _MAX_WARNING)
+                    _log.warning("the agent started with a warning: %s", said)
                 self._ready.set_result(None)
             case {"failed": why}:
                 self._ready.set_exception(TrialError("start", why))
