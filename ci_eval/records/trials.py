@@ -1,5 +1,6 @@
 """Trials: one case with one agent, and what was observed."""
 
+import re
 from collections.abc import Container
 from typing import ClassVar, NamedTuple, Self
 
@@ -11,6 +12,10 @@ from ci_eval.records.errors import FailureKind, failure_kind
 
 GIST_CHARS = 240
 """Characters of a program's last output to show where space is limited."""
+_VARIES = re.compile(r"\w*\d[\w-]*")
+"""Numbers and ids, which tell apart messages about the same error."""
+_MAX_COMPARED = 2_000
+"""Characters of two messages that are compared."""
 
 
 class TrialKey(Record):
@@ -121,6 +126,11 @@ class Failure(Stored):
         if self.kind not in ("start", "connection"):
             return None
         return self.kind, self.message.partition("\n")[0]
+
+    @property
+    def likeness(self) -> tuple[str, str]:
+        """The kind and the message, equal if two messages differ only by numbers and ids."""
+        return self.cause or (self.kind, _VARIES.sub("…", self.message[:_MAX_COMPARED]))
 
     @property
     def gist(self) -> str:

@@ -376,7 +376,7 @@ def _errors(result: TrialResult) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield the cause and the message of each error."""
     if result.error:
         error = result.error
-        yield error.cause or (error.kind, error.message), error.gist
+        yield error.likeness, error.gist
         return
     for each in result.scores:
         if each.status is Status.ERROR:

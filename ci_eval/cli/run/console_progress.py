@@ -98,6 +98,8 @@ class Progress(collect.Progress):
         self._ended = dict.fromkeys(Status, 0)
         self._causes: Counter[tuple[str, ...]] = Counter()
         """Number of trials by agent and cause of error."""
+        self._first: dict[tuple[str, ...], str] = {}
+        """The case whose error was printed, by agent and likeness of the error."""
         self._places: Counter[tuple[str, ...]] = Counter()
         """Number of trials by case and status."""
         self._bar: Any = None
@@ -129,7 +131,7 @@ class Progress(collect.Progress):
         if result.status in (Status.FAILED, Status.ERROR) and self._is_news(result):
             self._lines += 1
             if self._lines <= MAX_LINES:
-                self._print(_line(result))
+                self._print(self._line(result))
             elif self._lines == MAX_LINES + 1:
                 self._print("… see the reports for the others")
         self._show()
@@ -173,6 +175,18 @@ class Progress(collect.Progress):
         self._causes[result.key.agent, *cause] += 1
         return self._causes[result.key.agent, *cause] == 1
 
+    def _line(self, result: TrialResult) -> str:
+        """Return one line about a trial that did not pass; it shows like errors once."""
+        key, error = result.key, result.error
+        again = f" (repeat {key.repeat + 1})" if key.repeat else ""
+        name = f"{result.status.upper()} {key.agent} · {key.evalset} · {key.case}{again}"
+        if not error:
+            return f"{name}: {_scores(result)}"
+        first = self._first.setdefault((key.agent, *error.likeness), key.case)
+        if first != key.case:
+            return f"{name}: {error.kind}, as {first}"
+        return f"{name}: {error.kind}: {error.gist}"
+
     def _so_far(self) -> str:
         counts = {status.value: count for status, count in self._ended.items()}
         base = self._done - sum(counts.values())
@@ -196,19 +210,13 @@ def _bar(count: int) -> Any:
     return progress
 
 
-def _line(result: TrialResult) -> str:
-    """Return one line about a trial that did not pass."""
-    key = result.key
-    again = f" (repeat {key.repeat + 1})" if key.repeat else ""
-    name = f"{result.status.upper()} {key.agent} · {key.evalset} · {key.case}{again}"
-    if result.error:
-        return f"{name}: {result.error.kind}: {result.error.gist}"
-    said = [
+def _scores(result: TrialResult) -> str:
+    """Return the scores that did not pass."""
+    return "; ".join(
         f"{score.name} {plain(score.value)} {'<' if score.better == 'higher' else '>'} "
         f"{score.threshold:g}"
         if score.value is not None and score.threshold is not None
         else f"{score.name}: {score.reason}"
         for score in result.scores
         if score.status in (Status.FAILED, Status.ERROR)
-    ]
-    return f"{name}: {'; '.join(said)}"
+    )

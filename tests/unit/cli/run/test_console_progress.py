@@ -33,20 +33,22 @@ def test_an_agent_that_cannot_start_is_told_once_with_the_number_of_its_trials(
     ]
 
 
-def test_other_agents_and_other_errors_are_told_for_themselves(
+def test_of_like_errors_the_first_is_told_and_each_case_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     results = [
         result("a", "start"),
         result("a", "start", agent="other"),
-        result("b", "timeout"),
-        result("c", "timeout"),
+        result("b", "raised", words="request 17 of b91"),
+        result("c", "raised", words="request 4 of c07"),
+        result("d", "raised", words="no order"),
     ]
     assert shown(capsys, *results) == [
         "ERROR weather · smoke · a: start: it cannot be",
         "ERROR other · smoke · a: start: it cannot be",
-        "ERROR weather · smoke · b: timeout: it cannot be",
-        "ERROR weather · smoke · c: timeout: it cannot be",
+        "ERROR weather · smoke · b: raised: it cannot be request 17 of b91",
+        "ERROR weather · smoke · c: raised, as b",
+        "ERROR weather · smoke · d: raised: it cannot be no order",
     ]
 
 
