@@ -1,6 +1,6 @@
 """`ci-eval show`: shows a case of a stored run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,7 +10,8 @@ import click
 from ci_eval.cli import console
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.options import json_option, out_option
-from ci_eval.records.cases import Status
+from ci_eval.config.open_evalset import open_evalset
+from ci_eval.records.cases import Invocation, Status
 from ci_eval.records.errors import ExitCode, Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, TrialResult
@@ -21,6 +22,7 @@ from ci_eval.run_files.file_names import REPORT_FILE, RUN_FILE, TRACES_FILE
 from ci_eval.run_files.journal import read_traces
 from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import read_run
+from ci_eval.text.fingerprint import of_case
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.templates import counted, duration, plain, terminal
 
@@ -122,6 +124,7 @@ def _case_lines(
     source = f"{evalset.path}:{results[0].line or 1}" if evalset else ""
     named = Span(terminal(f"{key.case}: {key.agent} on {key.evalset}"), "strong")
     yield (status_span(status), named, Span(f"  {terminal(source)}", "faint"))
+    expected = _expected(evalset.path if evalset else "", results[0])
     alike: dict[str, list[TrialResult]] = {}
     for result in results:
         alike.setdefault(_content(result, traces.get(result.key)), []).append(result)
@@ -130,10 +133,25 @@ def _case_lines(
             said = _named((result, *others), run.meta.repeats)
             yield ()
             yield (status_span(result.status), Span(f"{said} ({duration(result.duration_s)})"))
-        yield from trial_lines(result, traces.get(result.key), width=console.width())
+        observed = traces.get(result.key)
+        yield from trial_lines(result, observed, expected or (), width=console.width())
+    if expected is None:
+        yield (Span(f"expected values are unknown: {terminal(source)} changed since", "faint"),)
     for text in _baseline(report, key) if report else ():
         yield (Span(terminal(text)),)
     yield ()
+
+
+def _expected(path: str, result: TrialResult) -> Sequence[Invocation] | None:
+    """Return what the case states in its evalset; `None` if that has changed since the run."""
+    try:
+        cases = open_evalset(Path(path), shown=path).cases()
+        case = next((each for each in cases if each.eval_id == result.key.case), None)
+    except (UsageError, OSError):
+        return None
+    if case is None or case.conversation is None:
+        return () if case else None  # a simulated user decides the conversation
+    return case.conversation if of_case(case) == result.case_fingerprint else None
 
 
 def _named(alike: tuple[TrialResult, ...], repeats: int) -> str:

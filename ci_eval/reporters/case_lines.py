@@ -1,12 +1,13 @@
 """Cases as lines for a console: scores, with expected and actual as the comment shows them."""
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, zip_longest
 from typing import Literal, NamedTuple
 
-from ci_eval.records.cases import Status, ToolCall
+from ci_eval.records.cases import Invocation, Json, Status, ToolCall
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Score, TrialResult
+from ci_eval.records.stated_expectations import states
 from ci_eval.records.trials import Trace, TrialKey
 from ci_eval.reporters._criteria_rows import judged_by_threshold
 from ci_eval.reporters._evidence import (
@@ -81,15 +82,18 @@ def flaked_cases(report: Report) -> list[str]:
     return list(Findings(report, Bounds(evidence=0, lines=0, rows=0)).noise())
 
 
-def trial_lines(result: TrialResult, trace: Trace | None, *, width: int) -> Iterator[Line]:
-    """Yield one trial whole: the conversation, the scores with their evidence, and the output."""
-    turns = trace.invocations if trace else ()
-    for number, turn in enumerate(turns, start=1):
+def trial_lines(
+    result: TrialResult, trace: Trace | None, expected: Sequence[Invocation] = (), *, width: int
+) -> Iterator[Line]:
+    """Yield one trial whole: the conversation, the scores with their evidence, and the output.
+
+    Beside each turn is what the case `expected`, unless it is the same.
+    """
+    turns = list(zip_longest(trace.invocations if trace else (), expected))
+    for number, (turn, wanted) in enumerate(turns, start=1):
         where = f" {number}" if len(turns) > 1 else ""
-        yield from _titled(f"User{where}", wrapped(turn.user) or ["(no text)"])
-        if calls := turn.tool_calls:
-            yield from _titled(f"Tool calls{where}", _calls_with_results(calls))
-        yield from _titled(f"Response{where}", wrapped(turn.response) or ["(empty)"])
+        yield from _titled(f"User{where}", wrapped((turn or wanted).user) or ["(no text)"])
+        yield from _turn_lines(turn, wanted, where)
     if result.error:
         yield (Span("  ERROR ", "bad"), Span(result.error.kind))
         yield from _gutter(wrapped(result.error.message))
@@ -99,6 +103,24 @@ def trial_lines(result: TrialResult, trace: Trace | None, *, width: int) -> Iter
         yield from _titled("Output of the agent", wrapped(result.output))
     if result.cut_off:
         yield (Span(f"  {terminal(report_phrases.cut_off(result.cut_off))}"),)
+
+
+def _turn_lines(turn: Invocation | None, wanted: Invocation | None, where: str) -> Iterator[Line]:
+    """Yield what the agent did in a turn, if it was reached, and what was expected."""
+    calls, response = (_plain_calls(turn), turn.response) if turn else ([], "")
+    if turn and calls:
+        yield from _titled(f"Tool calls{where}", _calls_with_results(turn.tool_calls))
+    if wanted and states(wanted, "tool_calls") and (not turn or _plain_calls(wanted) != calls):
+        shown = list(call_lines(_plain_calls(wanted))) or ["(none)"]
+        yield from _titled(f"Expected tool calls{where}", shown)
+    if turn:
+        yield from _titled(f"Response{where}", wrapped(response) or ["(empty)"])
+    if wanted and states(wanted, "response") and (not turn or wanted.response != response):
+        yield from _titled(f"Expected response{where}", wrapped(wanted.response))
+
+
+def _plain_calls(turn: Invocation) -> list[dict[str, Json]]:
+    return [{"name": call.name, "args": call.args} for call in turn.tool_calls]
 
 
 def _calls_with_results(calls: Iterable[ToolCall]) -> Iterator[str]:

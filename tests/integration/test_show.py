@@ -29,8 +29,12 @@ def test_a_case_is_shown_with_conversation_calls_scores_and_evidence(project):
         "  │ Refund 7",
         "  Tool calls",
         "  │ refund(order=8)",
+        "  Expected tool calls",
+        "  │ refund(order=7)",
         "  Response",
         "  │ Order 8 is refunded.",
+        "  Expected response",
+        "  │ Order 7 is refunded.",
         "  FAILED tool_trajectory_avg_score 0.000 (needs ≥ 1)",
         "  Tool calls (- expected, + actual)",
         "  │ - refund(order=7)",
@@ -49,6 +53,19 @@ def test_a_case_that_could_not_be_observed_is_shown_with_its_error(project):
     assert lines[0].startswith("ERROR tracks: bot on smoke")
     assert "  │ no network" in lines
     assert "  │ at line 3" in lines
+    asked = lines.index("  User")
+    assert lines[asked + 1].startswith("  │ ")
+    assert "  Expected response" in lines[asked:]
+
+
+def test_of_an_evalset_that_changed_since_the_run_nothing_is_shown(project):
+    project.ci_eval("run")
+    project.evalset(changed(GREETS, "Something else."), REFUNDS, TRACKS)
+
+    said = project.ci_eval("show", "greets").out
+
+    assert "Something else." not in said
+    assert "expected values are unknown: smoke.evalset.json:4 changed since\n" in said
 
 
 def test_a_pattern_selects_cases_and_repeats_that_are_alike_are_shown_once(project):
