@@ -1,7 +1,8 @@
 """Agents of Google ADK."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -14,8 +15,11 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained, similar_path
+from ci_eval.runtime.python_modules import names_error
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_AGENT_NAMES = ("root_agent", "app", "get_agent_async")
+"""The names that an agent may have in its module; the first is the usual one."""
 _AGENT_FILES = ("__init__.py", "agent.py", "root_agent.yaml")
 MAX_EVENTS = 2000
 """The most events of a memento; longer conversations have none."""
@@ -55,8 +59,11 @@ class Adk(Framework):
             yield "adk", str(exc)
             return
         if path.is_dir():
-            if not any(path.joinpath(name).is_file() for name in _AGENT_FILES):
+            found = [path / name for name in _AGENT_FILES if (path / name).is_file()]
+            if not found:
                 yield "adk", f"{self.adk} has none of __init__.py, agent.py and root_agent.yaml"
+            elif message := _without_agent(found, context.root):
+                yield "adk", message
         elif path.exists():
             yield "adk", f"{self.adk!r} is not a folder; name its folder"
         elif not _MODULE.fullmatch(self.adk):
@@ -91,3 +98,9 @@ class Adk(Framework):
         if len(events) != reply["behind"] or len(events) > MAX_EVENTS:
             return None
         return {"events": [*events, *reply["events"]], "state": state}
+
+
+def _without_agent(files: Sequence[Path], root: Path) -> str:
+    """Return why the modules in `files` define no agent; empty if they may."""
+    is_code = files[-1].suffix == ".py" and any(file.stat().st_size for file in files)
+    return names_error(files, root, _AGENT_NAMES) if is_code else ""

@@ -3,7 +3,7 @@
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ci_eval.records.errors import UsageError
@@ -30,7 +30,8 @@ def target_error(target: str, root: Path, *, installed: bool | None) -> str:
         is_module = (folder / f"{part}.py").is_file()
         if number == len(parts) - 1 and (is_package or is_module):
             file = folder / part / "__init__.py" if is_package else folder / f"{part}.py"
-            return _name_error(file, root, name.partition(".")[0])
+            wanted = name.partition(".")[0]
+            return names_error([file], root, [wanted]) if wanted else ""
         if not (folder / part).is_dir():
             # Of a package without `__init__.py`, another part may be installed.
             is_whole = number > 0 and (folder / "__init__.py").is_file()
@@ -51,17 +52,18 @@ def _modules(folder: Path) -> Iterator[str]:
             yield name
 
 
-def _name_error(file: Path, root: Path, name: str) -> str:
-    """Return why the module in `file` cannot have `name`."""
-    shown = str(file.relative_to(root))
+def names_error(files: Sequence[Path], root: Path, names: Sequence[str]) -> str:
+    """Return why the modules in `files` cannot have one of `names`; empty if they may."""
+    shown = [str(file.relative_to(root)) for file in files]
     try:
-        text = read_text(contained(root, shown), shown=shown, most=MAX_CONFIG)
+        texts = [read_text(contained(root, each), shown=each, most=MAX_CONFIG) for each in shown]
     except UsageError:
         return ""  # its worker gives the reason
-    if not name or re.search(rf"\b{re.escape(name)}\b", text) or _DYNAMIC.search(text):
+    text = "\n".join(texts)
+    if any(re.search(rf"\b{re.escape(name)}\b", text) for name in names) or _DYNAMIC.search(text):
         return ""
-    names = {first or second for first, second in _NAMES.findall(text)}
-    return f"{shown} has no {name!r}{did_you_mean(name, names)}"
+    known = {first or second for first, second in _NAMES.findall(text)}
+    return f"{shown[-1]} has no {names[0]!r}{did_you_mean(names[0], known)}"
 
 
 def installed_for_us(top: str) -> bool:
