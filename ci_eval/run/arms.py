@@ -217,7 +217,7 @@ class Arms:
             record=None,
             progress=self._progress,
         )
-        collector = Collector(found.plan, self._meta, outputs, found.context.secrets)
+        collector = Collector(found.plan, self._meta, outputs, found.context.secrets, found.commit)
         self.base = Arm(found.plan, found.context, self.stack.enter_context(collector))
 
     def confirmation(self) -> Confirmation:

@@ -44,10 +44,10 @@ class Progress:
     def rerun(self, trials: int, base: int) -> None:
         """Handle trials of the change and of its base arm, added because of a doubt."""
 
-    def reused(self, trials: int, invocations: int) -> None:
+    def reused(self, trials: int, invocations: int, outdated: int) -> None:
         """Handle what was reused from the run that this one resumes.
 
-        `invocations` belong to unfinished trials.
+        `invocations` belong to unfinished trials; `outdated` trials were of other code.
         """
 
 
@@ -151,14 +151,17 @@ def collected_from(run: Run) -> Collected:
 class Collector:
     """Keeps each trace as it lands, and writes results in the order of the trials."""
 
-    def __init__(self, plan: Plan, meta: RunMeta, outputs: Outputs, secrets: Secrets) -> None:
+    def __init__(
+        self, plan: Plan, meta: RunMeta, outputs: Outputs, secrets: Secrets, code: str = ""
+    ) -> None:
+        """Prepare a run of the code with the digest `code`."""
         self._plan = plan
         self._outputs = outputs
         self._secrets = secrets
         self._path = outputs.folder / RUN_FILE
         traces = outputs.folder / TRACES_FILE
         self._journal = Journal(
-            traces, suite=plan.config.suite, resume=outputs.resume, secrets=secrets
+            traces, suite=plan.config.suite, resume=outputs.resume, secrets=secrets, code=code
         )
         self._writer = RunWriter(self._path, secrets.cleaned(meta))
         self._record: IO[str] | None = None
@@ -255,5 +258,6 @@ class Collector:
     def collected(self) -> Collected:
         """Return the run as written."""
         if self._outputs.resume:
-            self._outputs.progress.reused(self.tally.carried_over, self._reused_invocations)
+            reused = self.tally.carried_over, self._reused_invocations, self._journal.outdated
+            self._outputs.progress.reused(*reused)
         return Collected(read_run(self._path, shown=str(self._path)), self.tally)

@@ -16,6 +16,7 @@ from ci_eval.records.results import RunMeta
 from ci_eval.run import participants
 from ci_eval.run.arms import Arm, Arms, Round, clear_base, play
 from ci_eval.run.baseline_choice import Baseline, load_baseline
+from ci_eval.run.code_digest import code_digest
 from ci_eval.run.collect import Collected, Collector, Outputs
 from ci_eval.run.merged_shards import MergedShards
 from ci_eval.run.plan import Plan
@@ -112,9 +113,10 @@ def _observing(
 ) -> Iterator[Arms]:
     """Open the files of a run, and prepare to run its agents."""
     files = handed_secrets.files(plan.config, context)
+    code = code_digest(plan, context)
     with (
         agent_workspace(context, files) as room,
-        Collector(plan, meta, outputs, context.secrets) as collector,
+        Collector(plan, meta, outputs, context.secrets, code) as collector,
         ExitStack() as stack,
     ):
         yield Arms(Arm(plan, room, collector), meta, outputs, baseline, stack)

@@ -59,9 +59,18 @@ class Journal:
     """Every trace of a run, written as soon as it is observed."""
 
     def __init__(
-        self, path: Path, *, suite: str, resume: bool, secrets: Secrets | None = None
+        self,
+        path: Path,
+        *,
+        suite: str,
+        resume: bool,
+        secrets: Secrets | None = None,
+        code: str = "",
     ) -> None:
-        self._suite = suite
+        self._origin = {"suite": suite, "code": code}
+        """Only trials of the same suite and code are reused; `code` is a digest of the latter."""
+        self.outdated = 0
+        """How many trials were not reused because the code has changed."""
         self._secrets = secrets or Secrets({})
         self._traces = _Lines(path, resume=resume)
         self._begun = _Lines(path.with_name(UNDERWAY_FILE), resume=resume)
@@ -92,7 +101,7 @@ class Journal:
             trace,
             duration_s=trace.duration_s,
             attempts=trace.attempts,
-            suite=self._suite,
+            **self._origin,
             case_fingerprint=case_fingerprint if trace is found else "",
             **({"output": trace.output} if trace.output else {}),
         )
@@ -116,7 +125,7 @@ class Journal:
         key = self._secrets.cleaned(trial.key)
         row = {
             **names_of(key),
-            "suite": self._suite,
+            **self._origin,
             "case_fingerprint": of_question(trial.case) if begun is found else "",
             "invocations": [*_dumped(begun)],
             "memento": begun.memento,
@@ -129,25 +138,31 @@ class Journal:
     def observed(self, trial: Trial) -> Trace | Begun | None:
         """Return the trace or the progress of `trial` from an earlier run, if usable.
 
-        Failed trials and trials of cases that have changed since are not reused.
+        Failed trials and trials of other code, or of cases that have changed since, are not reused.
         """
         return self._finished(trial) or self._unfinished(trial)
 
     def _finished(self, trial: Trial) -> Trace | None:
         row = self._traces.read(trial.key)
-        applies = row.get("suite") == self._suite and row.get("error") is None
-        if not applies or row.get("case_fingerprint") != trial.fingerprint:
+        applies = row.get("error") is None and row.get("case_fingerprint") == trial.fingerprint
+        if not applies or not self._is_ours(row):
             return None
         return trace_of(trial.key, row)
 
     def _unfinished(self, trial: Trial) -> Begun | None:
         row = self._begun.read(trial.key)
-        applies = row.get("suite") == self._suite and not row.get("over")
-        if not applies or row.get("case_fingerprint") != of_question(trial.case):
+        applies = not row.get("over") and row.get("case_fingerprint") == of_question(trial.case)
+        if not applies or not self._is_ours(row):
             return None
         with suppress(ValueError):
             return Begun.model_validate(row)
         return None
+
+    def _is_ours(self, row: Mapping[str, Json]) -> bool:
+        """Return True if a line is of the same suite and code."""
+        found = {key: row.get(key, "") for key in self._origin}
+        self.outdated += found != self._origin and found["suite"] == self._origin["suite"]
+        return found == self._origin
 
 
 class _Lines:

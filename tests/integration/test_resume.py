@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support.agent_sessions import waits_for
+from support.git_repositories import Repo
 from support.project import Project
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -165,6 +166,32 @@ def test_the_state_of_a_session_goes_on_with_it(project):
 
     heard = ["one", "two", "three", "four"]
     assert traces(project)["long"]["final_state"] == {"heard": heard}
+
+
+def test_trials_of_an_agent_that_has_changed_since_are_run_again(project):
+    cases = CASES.replace("three", "again")
+    suite(project, RUN, COMMAND, cases)
+    git = Repo(project.folder).git
+    git("init", "--quiet")
+    git("add", "bot.py", "cases.yaml", "ci-eval.yaml")
+    git("commit", "--quiet", "-m", "all")
+    first = project.ci_eval("run")
+    assert "reused" not in first.err
+    assert len(log(project)) == 4, first.err
+
+    # What the agent wrote, and other cases, are no other code.
+    (project.folder / "cases.yaml").write_text(f"{cases}- {{id: more, prompt: five}}\n")
+    assert "reused 2 trials from the previous run\n" in project.ci_eval("run", "--resume").err
+    assert log(project) == ["five"]
+
+    for change in ("in the work tree", "in a commit"):
+        (project.folder / "bot.py").write_text(f"{COMMAND}# {change}\n")
+        if change == "in a commit":
+            git("commit", "--quiet", "-a", "-m", change)
+        again = project.ci_eval("run", "--resume").err
+        assert "reused 0 trials from the previous run\n" in again
+        assert "ran 3 trials again: files of the repository changed since\n" in again
+        assert len(log(project)) == 5
 
 
 def test_what_was_under_way_of_another_case_is_left(project):

@@ -160,10 +160,12 @@ class Progress(collect.Progress):
             self._print(f"to confirm: {counted(trials, 'more trial')}{beside}")
         self._confirmed += trials + base
 
-    def reused(self, trials: int, invocations: int) -> None:
+    def reused(self, trials: int, invocations: int, outdated: int) -> None:
         """Print what was reused from the run that this one resumes."""
         begun = f", and {counted(invocations, 'invocation')} of others" if invocations else ""
         say(f"reused {counted(trials, 'trial')}{begun} from the previous run")
+        if outdated:
+            say(f"ran {counted(outdated, 'trial')} again: files of the repository changed since")
 
     def _is_news(self, result: TrialResult) -> bool:
         """Return True if a case did not end like this before, nor the agent by this cause."""

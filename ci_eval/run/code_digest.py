@@ -1,0 +1,66 @@
+"""Digest of the code that a run evaluates, by which a resumed run knows that it is the same."""
+
+import hashlib
+import os
+from collections.abc import Container, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from ci_eval.run.plan import Plan
+from ci_eval.runtime.clone import Clone
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.git import GitError
+
+_CHUNK_BYTES = 1 << 20
+
+
+def code_digest(plan: Plan, context: RunContext) -> str:
+    """Return a digest of the tracked files of the repository; empty if there is none.
+
+    The configuration and evalsets do not count: results of criteria are never reused, and each
+    case has a fingerprint of its own.  Nor do untracked files, which agents may write.
+    """
+    clone = context.clone
+    if clone.head is None:
+        return ""
+    shown = [plan.config.shown, *(each.opened.header.path for each in plan.evalsets.values())]
+    try:
+        beside = {path for each in shown for path in _path(clone, each)}
+        listed = clone.view.run("ls-tree", "-r", "-z", "--full-tree", clone.head).split(b"\0")
+        options = ("--porcelain", "-z", "--no-renames", "--untracked-files=no")
+        changed = clone.view.run("status", *options, "--ignore-submodules=all").split(b"\0")
+    except GitError:
+        return ""
+    digest = hashlib.sha256()
+    for entry in filter(None, listed):
+        if not _is_beside(entry.partition(b"\t")[2], beside):
+            digest.update(entry)
+    for path in (entry[3:] for entry in changed if entry):
+        if not _is_beside(path, beside):
+            digest.update(path)
+            for chunk in _content(Path(clone.top or "", os.fsdecode(path))):
+                digest.update(chunk)
+    return digest.hexdigest()[:32]
+
+
+def _is_beside(path: bytes, beside: Container[bytes]) -> bool:
+    """Return True if a file does not count; bytecode follows from its source."""
+    return path in beside or path.endswith(b".pyc")
+
+
+def _path(clone: Clone, shown: str) -> Iterator[bytes]:
+    """Yield git's path of a file; nothing if it is not in the repository."""
+    with suppress(GitError):
+        yield os.fsencode(clone.inside(os.path.abspath(shown)))  # noqa: PTH100  # a link stays one
+
+
+def _content(path: Path) -> Iterator[bytes]:
+    """Yield the content of a file of the work tree; of a link, its target."""
+    try:
+        if path.is_symlink():
+            yield os.fsencode(path.readlink())
+        elif path.is_file():
+            with path.open("rb") as file:
+                yield from iter(lambda: file.read(_CHUNK_BYTES), b"")
+    except OSError as exc:
+        yield str(exc).encode()
