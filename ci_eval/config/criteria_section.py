@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ci_eval.config import presets
 from ci_eval.config.config_document import DocumentReader
-from ci_eval.config.criterion_names import Dialect, resolve
+from ci_eval.config.criterion_names import Dialect, resolve, surprising
 from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
 from ci_eval.config.python_files import PythonFile, absent_file, as_json, not_run, python_file
 from ci_eval.plugins.criterion import AnyCriterion
@@ -104,6 +104,8 @@ class _Reader(DocumentReader):
         except UnknownPluginError as exc:
             self.problem(str(exc), named_at)
             return
+        if remark := surprising(named, model, dialect):
+            self.problem(remark, named_at, severity="warning")
         found = self.validated(model, given, loc)
         if found:
             self.written[name] = found

@@ -50,6 +50,19 @@ def resolve(name: str, dialect: str) -> type[AnyCriterion]:
     raise UnknownPluginError(f"unknown criterion{did_you_mean(name, set(bare_names()))}")
 
 
+def surprising(name: str, found: type[AnyCriterion], dialect: str) -> str:
+    """Return a remark on a short name that means what asks a model, beside a namesake that asks none.
+
+    It is empty for other names: `response_match` is AgentFlow's, `response_match_score` is in both.
+    """
+    own = _among(_ORDER[dialect][0], found.type_name.rpartition("/")[2])
+    if name not in found.aliases or not issubclass(found, points.JudgedCriterion):
+        return ""
+    if own is None or issubclass(own, points.JudgedCriterion):
+        return ""
+    return f"means {found.type_name!r}, which asks a model; {own.type_name!r} asks none"
+
+
 def belongs_to(name: str, prefix: str) -> bool:
     """Return True if the bare `name` is a criterion of `prefix`."""
     return _among(prefix, name) is not None

@@ -2,7 +2,14 @@
 
 import pytest
 
-from ci_eval.config.criterion_names import AMBIGUOUS, DIALECTS, bare_names, belongs_to, resolve
+from ci_eval.config.criterion_names import (
+    AMBIGUOUS,
+    DIALECTS,
+    bare_names,
+    belongs_to,
+    resolve,
+    surprising,
+)
 from ci_eval.criteria import (
     adk_final_response_match_v2,
     adk_hallucinations_v1,
@@ -82,6 +89,17 @@ def test_a_name_with_a_prefix_or_of_one_system_means_the_same_everywhere(
     dialect: str, name: str, meant: type[AnyCriterion]
 ) -> None:
     assert resolve(name, dialect) is meant
+
+
+def test_a_short_name_that_means_a_model_is_remarked_on_where_a_like_one_asks_none() -> None:
+    model = resolve("response_match", "adk")
+    said = "means 'agentflow/response_match_score', which asks a model; "
+    assert (
+        surprising("response_match", model, "adk") == f"{said}'adk/response_match_score' asks none"
+    )
+    assert surprising("response_match", model, "agentflow") == ""
+    assert surprising("response_match_score", resolve("response_match_score", "adk"), "adk") == ""
+    assert surprising("hallucination", resolve("hallucination", "adk"), "adk") == ""
 
 
 def test_an_older_adk_has_its_own_rules_and_lacks_what_came_later() -> None:
