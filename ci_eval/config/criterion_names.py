@@ -51,7 +51,7 @@ def resolve(name: str, dialect: str) -> type[AnyCriterion]:
 
 
 def surprising(name: str, found: type[AnyCriterion], dialect: str) -> str:
-    """Return a remark on a short name that means what asks a model, beside a namesake that asks none.
+    """Return a remark on a short name of what asks a model, if a namesake asks none.
 
     It is empty for other names: `response_match` is AgentFlow's, `response_match_score` is in both.
     """
