@@ -101,8 +101,12 @@ def first_rows(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
 
 
 def judged_by_threshold(report: Report) -> bool:
-    """Return True if a case below a threshold blocks by itself."""
-    return report.verdict.mode != "regression" or report.comparison is None
+    """Return True if a case below a threshold blocks by itself.
+
+    With a baseline it does so only if no case can be compared with it.
+    """
+    found = report.comparison
+    return report.verdict.mode != "regression" or found is None or not found.comparable
 
 
 def _row(
@@ -125,7 +129,8 @@ def _row(
     elif failed or regressed or summary.errors or (delta and delta.outcome == "inconclusive"):
         mark = "warns"
     elif summary.passed + summary.failed:
-        mark = "good"
+        is_doubtful = bool(summary.failed) and _is_noisy_drop(summary, delta)
+        mark = "none" if is_doubtful else "good"
     facts = report.meta.criteria.get(summary.group.criterion)
     growth = facts.max_growth if facts else None
     return Row(
@@ -138,6 +143,15 @@ def _row(
         suspected=kinds.get((summary.group, "suspected"), 0),
         max_growth=growth,
     )
+
+
+def _is_noisy_drop(summary: GroupSummary, delta: Delta | None) -> bool:
+    """Return True if a mean is worse, and below its threshold, but by no more than noise."""
+    if delta is None or not delta.effect or summary.value is None or summary.threshold is None:
+        return False
+    sign = 1 if summary.better == "higher" else -1
+    is_below = sign * summary.value < sign * summary.threshold
+    return delta.outcome == "unchanged" and sign * delta.effect < 0 and is_below
 
 
 def _word(report: Report, summary: GroupSummary, delta: Delta | None) -> str:

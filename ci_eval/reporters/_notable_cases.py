@@ -266,7 +266,9 @@ class Findings:
     def _worse(self, place: Place, changes: Iterable[Worsening]) -> Finding:
         scores = self._scores(place)
         lines = [
-            self._explained(_worse_line(each), scores.get(each.change.group.criterion))
+            self._explained(
+                _worse_line(each, self.report.meta), scores.get(each.change.group.criterion)
+            )
             for each in changes
         ]
         return self._finding(place, lines)
@@ -339,13 +341,16 @@ class Findings:
         return next(places, None)
 
 
-def _worse_line(worsening: Worsening) -> Line:
+def _worse_line(worsening: Worsening, meta: RunMeta) -> Line:
     change = worsening.change
+    facts = meta.criteria.get(change.group.criterion)
     return Line(
         criterion=change.group.criterion,
         what=worsening.kind,
         value=change.value,
         baseline=change.baseline,
+        threshold=facts.threshold if facts else None,
+        better=facts.better if facts else "higher",
         trials=report_phrases.trials(change),
         tier=report_phrases.tier(worsening.tier),
     )

@@ -131,7 +131,8 @@ def _calls_with_results(calls: Iterable[ToolCall]) -> Iterator[str]:
 
 
 def _score_lines(found: Score, width: int) -> Iterator[Line]:
-    value = f" {score(found.value, found.threshold)}" if found.value is not None else ""
+    missed = found.threshold if found.status is Status.FAILED else None
+    value = f" {score(found.value, missed)}" if found.value is not None else ""
     bound = ""
     if found.value is not None and found.threshold is not None:
         relation = "≥" if found.better == "higher" else "≤"
@@ -160,8 +161,8 @@ def _gutter(lines: Iterable[str]) -> Iterator[Line]:
 
 
 def _finding_lines(finding: Finding, width: int) -> Iterator[Line]:
-    is_sure = any(line.what != "suspected" for line in finding.lines)
-    kind = "FAILED" if is_sure else "SUSPECTED"
+    sure = [line for line in finding.lines if line.what != "suspected"]
+    kind = "FAILED" if any(map(_misses, sure)) else "WORSE" if sure else "SUSPECTED"
     yield (Span(f"{kind} ", "bad"), Span(terminal(finding.name), "strong"), *_source(finding))
     if finding.alike:
         names = report_phrases.listed(finding.alike)
@@ -178,6 +179,14 @@ def _finding_lines(finding: Finding, width: int) -> Iterator[Line]:
     if finding.cut_off:
         yield (Span(f"  {terminal(finding.cut_off)}"),)
     yield ()
+
+
+def _misses(line: ScoreLine) -> bool:
+    """Return True unless the value is known to be good enough for the threshold."""
+    if line.value is None or line.threshold is None:
+        return True
+    is_less = line.value < line.threshold
+    return is_less if line.better == "higher" else line.value > line.threshold
 
 
 def _source(finding: Finding) -> Iterator[Span]:

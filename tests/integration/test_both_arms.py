@@ -335,3 +335,17 @@ def test_a_stored_run_is_judged_again_with_both_of_its_arms(suite):
 
     assert again.code == 1
     assert suite.report()["comparison"]["changes"] == first["comparison"]["changes"]
+
+
+def test_where_no_case_can_be_compared_those_below_a_threshold_are_shown_to_block(suite):
+    suite.begin(3)
+    suite.commit("other cases", **{"evals/smoke.csv": "id,prompt,expected\nnew,new question,yes\n"})
+
+    ended = suite.change("def answer(message):\n    return 'no'\n")
+
+    assert ended.code == 1
+    assert ended.out.startswith("FAILED new  evals/smoke.csv:2\n")
+    for name in ("comment.md", "junit.xml", "summary.md"):
+        text = (suite.folder / "ci-eval-report" / name).read_text()
+        assert "does not block" not in text
+        assert "\N{WHITE HEAVY CHECK MARK}" not in text

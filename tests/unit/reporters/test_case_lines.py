@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from support.report_language import make_report
+from support.report_language import compared, make_report
 
 from ci_eval.records.findings import Report
 from ci_eval.records.results import InvocationScore, Score, TrialResult
@@ -91,3 +91,12 @@ def test_a_criterion_without_a_value_gives_its_reason() -> None:
     )
     report = report.model_copy(update={"worst": (worst.model_copy(update={"scores": scores}),)})
     assert "  two of three words differ" in text(shown(report))
+
+
+def test_a_case_that_got_worse_but_is_good_enough_did_not_fail() -> None:
+    report = make_report("a fail 0.2 was 1.0")
+    assert report.comparison
+    (change,) = report.comparison.changes
+    assert text(shown(report))[0].startswith("FAILED a")
+    better = compared(report, changes=(change.model_copy(update={"value": 0.85}),))
+    assert text(shown(better))[0].startswith("WORSE a")
