@@ -177,8 +177,11 @@ def stored_baseline(config: Config, context: RunContext) -> Baseline:
 
 
 def baseline_for(config: Config, context: RunContext, meta: RunMeta) -> Baseline | None:
-    """Return the baseline of the run `meta`, without that run itself."""
-    found = load_baseline(config, context)
+    """Return the baseline of the run `meta`, without that run itself.
+
+    Another commit may be checked out by now; a clone that lacks that of the run has only this one.
+    """
+    found = load_baseline(config, context, meta.commit and context.clone.view.commit(meta.commit))
     if found is None:
         return None
     others = [past for past in found.runs if past.meta.run_id != meta.run_id]

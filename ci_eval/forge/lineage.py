@@ -91,17 +91,18 @@ class Origin:
         return f"commit {self.commit} on branch {self.branch}, {self.created}"
 
 
-def trace(clone: Clone, *, base: str | None, search: int) -> Lineage:
-    """Return the lineage of the checkout.
+def trace(clone: Clone, *, base: str | None, search: int, commit: str | None = None) -> Lineage:
+    """Return the lineage of the checkout, or of a `commit` that the clone has.
 
     `base` is the branch to compare with.  The default is the target branch of the pull request,
     else the branch that was pushed, else the default branch.  At most `search` commits are read.
     """
-    head, view = clone.head, clone.view
+    view = clone.view
+    head = view.commit(commit) if commit else clone.head
     branch = base or base_branch(clone.env) or default_branch(clone)
     if head is None:
         return Lineage(base=branch)
-    own = head if _is_unchanged(clone) else None
+    own = head if head != clone.head or _is_unchanged(clone) else None
     start = _start(clone, head, branch, search)
     if start == own:
         start = next(iter(view.parents(head)), None)

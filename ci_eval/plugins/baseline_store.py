@@ -40,9 +40,9 @@ class BaselineStore(Plugin):
         """The file in the work tree that runs are read from; a pull request can change it."""
         return ""
 
-    def lineage(self, context: RunContext) -> Lineage:
-        """Return the ancestors of the commit that is checked out."""
-        return lineage.trace(context.clone, base=self.base, search=self.search)
+    def lineage(self, context: RunContext, commit: str | None = None) -> Lineage:
+        """Return the ancestors of `commit`, by default of the commit that is checked out."""
+        return lineage.trace(context.clone, base=self.base, search=self.search, commit=commit)
 
     @abstractmethod
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:

@@ -31,8 +31,10 @@ class Baseline:
         object.__setattr__(self, "history", (*self.history, *nearest))
 
 
-def load_baseline(config: Config, context: RunContext) -> Baseline | None:
-    """Return the configured baseline, or `None` if none is configured.
+def load_baseline(
+    config: Config, context: RunContext, commit: str | None = None
+) -> Baseline | None:
+    """Return the configured baseline of `commit` or the checkout; `None` if none is configured.
 
     Raises:
         BaselineError: it cannot be read.
@@ -41,7 +43,7 @@ def load_baseline(config: Config, context: RunContext) -> Baseline | None:
     store = config.baseline
     if store is None:
         return None
-    lineage = store.lineage(context)
+    lineage = store.lineage(context, commit)
     _log.info("comparing with branch %s: %d commits searched", lineage.base, len(lineage.ancestors))
     runs = store.load(lineage, config.suite, context)
     _log.info("baseline store %r: %d runs to compare with", store.type_name, len(runs))

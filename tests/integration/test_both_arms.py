@@ -337,6 +337,25 @@ def test_a_stored_run_is_judged_again_with_both_of_its_arms(suite):
     assert suite.report()["comparison"]["changes"] == first["comparison"]["changes"]
 
 
+def test_a_stored_run_is_judged_by_its_own_commit_whatever_is_checked_out(suite):
+    config = CONFIG.replace("store: file", "store: branch")
+    fails = "def answer(text):\n    return 'no'\n"
+    suite.begin(5, **{"ci-eval.yaml": config, "bot.py": fails})
+    suite.git("checkout", "--quiet", "main")
+    for code in (fails, YES):
+        suite.commit("agent", **{"bot.py": code})
+        suite.ci_eval("run")
+        assert suite.ci_eval("baseline", "save").code == 0
+    suite.git("checkout", "--quiet", "-B", "change")
+    first = suite.change(fails)
+    suite.git("checkout", "--quiet", "main")  # whose nearest stored run is that of its parent
+
+    again = suite.ci_eval("report")
+
+    assert (first.code, again.code) == (1, 1)
+    assert again.out == first.out
+
+
 def test_where_no_case_can_be_compared_those_below_a_threshold_are_shown_to_block(suite):
     suite.begin(3)
     suite.commit("other cases", **{"evals/smoke.csv": "id,prompt,expected\nnew,new question,yes\n"})

@@ -44,7 +44,11 @@ class Suite(Repo):
 
     def begin(self, count: int = 5, *, env: dict[str, str] | None = None, **files: str) -> None:
         """Commit the agent, store a run of it, and begin a branch."""
-        given = {"bot.py": YES, "ci-eval.yaml": CONFIG, ".gitignore": "ci-eval-report\nlog\n"}
+        given = {
+            "bot.py": YES,
+            "ci-eval.yaml": CONFIG,
+            ".gitignore": "ci-eval-report\nlog\n__pycache__\n",
+        }
         self.commit("agent", **{**given, "evals/smoke.csv": evalset(count), **files})
         if "store: file" in given["ci-eval.yaml"] and "ci-eval.yaml" not in files:
             assert self.ci_eval("run", **env or {}).code == 0
