@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ci_eval.runtime.clone import Clone
-from ci_eval.runtime.git import GitError
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -38,6 +37,8 @@ class Lineage:
     uncommitted changes."""
     shallow: bool = False
     """True if the clone lacks older commits."""
+    changes: bool = True
+    """False if the run is of the merge base itself, and so compared with its parent."""
 
     def distance(self, commit: str | None) -> int | None:
         """Return how many commits `commit` is before the merge base; `None` if not an ancestor."""
@@ -72,7 +73,7 @@ class Lineage:
         if commit in self.ancestors:
             return "enough runs are nearer"
         if self.ancestors:
-            return "of no ancestor; nearer runs exist, or it is of another branch"
+            return "of no ancestor of the merge base"
         return "enough runs are newer"
 
 
@@ -102,14 +103,15 @@ def trace(clone: Clone, *, base: str | None, search: int, commit: str | None = N
     branch = base or base_branch(clone.env) or default_branch(clone)
     if head is None:
         return Lineage(base=branch)
-    own = head if head != clone.head or _is_unchanged(clone) else None
+    own = head if head != clone.head or clone.is_unchanged else None
     start = _start(clone, head, branch, search)
-    if start == own:
+    changes = start != own
+    if not changes:
         start = next(iter(view.parents(head)), None)
     # A shallow clone may lack the commit whose name is known.
     found = view.first_parents(start, search) or (start,) if start else ()
     shallow = view.query("rev-parse", "--is-shallow-repository") == "true"
-    return Lineage(found, branch, own, shallow)
+    return Lineage(found, branch, own, shallow, changes)
 
 
 def began(clone: Clone, configured: str | None) -> Lineage:
@@ -119,15 +121,6 @@ def began(clone: Clone, configured: str | None) -> Lineage:
     over the `configured` one.
     """
     return trace(clone, base=target_branch(clone.env) or configured, search=1)
-
-
-def _is_unchanged(clone: Clone) -> bool:
-    # In a submodule git would run with the settings found in its folder.
-    options = ("--porcelain", "--untracked-files=no", "--ignore-submodules=all")
-    try:
-        return not clone.view.run("status", *options)
-    except GitError:
-        return False
 
 
 def event(env: Mapping[str, str]) -> Mapping[str, Any]:

@@ -162,7 +162,7 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         baseline_created=nearest.created,
         baseline_commit=nearest.commit,
         baseline_distance=lineage.distance(nearest.commit) if lineage else None,
-        baseline_branch=lineage.base if lineage else None,
+        baseline_branch=lineage.base if lineage and lineage.changes else None,
         comparable=_comparable(examined.groups),
         shallow=lineage.shallow if lineage else False,
         rounds=examined.rounds,

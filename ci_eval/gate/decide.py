@@ -301,7 +301,7 @@ class _Gate:
         severity, therefore = _MISSING[self.options.on_missing]
         what = "no case of the baseline is comparable" if comparison else "no baseline yet"
         if self.unused and not comparison:
-            what = "no stored run can be compared with (`ci-eval baseline show` says why)"
+            what = "no stored run fits this one; `ci-eval baseline show` says why"
         if unconfirmed and not comparison:
             yield _not_run(unconfirmed)
             what = "nothing to compare with"

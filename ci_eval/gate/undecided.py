@@ -23,7 +23,7 @@ def what_would_decide(comparison: Comparison, gate: GateOptions) -> str:
         return "to decide it, set gate.confirm: both"
     more = "set run.repeats: 3 and store more runs"
     if comparison.unconfirmed:
-        return f"to decide it, let the merge base run, or {more}"
+        return f"to decide it, make the merge base run (see below), or {more}"
     if gate.confirm == "candidate":
         return f"to decide it, set gate.confirm: both, or {more}"
     budget = f"raise gate.rerun_budget (now {gate.rerun_budget:g})"

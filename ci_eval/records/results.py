@@ -184,6 +184,8 @@ class RunMeta(Stored):
     evalsets: Mapping[str, EvalSet] = {}
     criteria: Mapping[str, CriterionFacts] = {}
     repeats: Repeats = 1
+    modified: bool = False
+    """Whether tracked files differed from the commit."""
     filtered: bool = False
     """Whether only a part of the suite was selected."""
     disabled: tuple[str, ...] = ()

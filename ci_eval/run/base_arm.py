@@ -93,7 +93,8 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
         own = replace(own, env={**own.env, "PYTHONPATH": searched})
     path = own.root / planned.config.path.name
     if not path.is_file():
-        raise NoBaseArmError(f"the merge base has no {planned.config.shown}")
+        where = f"{planned.config.shown} is not in the merge base {commit[:7]}"
+        raise NoBaseArmError(f"{where}; commit it there first")
     config = configuration.load(path, shown=f"{commit[:7]}:{planned.config.shown}", context=own)
     own = handed_secrets.with_secrets(own, config)
     before = plan(config, own, repeats=1)

@@ -28,6 +28,7 @@ def describe(plan: Plan, context: RunContext, folder: Path) -> RunMeta:
         version=__version__,
         config=config.shown,
         commit=context.clone.head,
+        modified=context.clone.head is not None and not context.clone.is_unchanged,
         branch=current_branch(context.clone),
         job=context.job,
         url=run_link(context.env),

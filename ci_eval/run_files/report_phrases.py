@@ -48,6 +48,11 @@ def decided(report: Report) -> str:
     return "has no verdict" if totals.passed + totals.failed else "was not evaluated"
 
 
+def part(report: Report) -> str:
+    """Return that only a part of the suite was run; empty if all of it was."""
+    return ", for the part of the suite that was run" if report.meta.filtered else ""
+
+
 def tier(found: Tier) -> str:
     """Return the effect of a criterion that does not block; empty for one that does."""
     return {"block": "", "warn": "only warns", "inform": "only informs"}[found]
@@ -185,7 +190,8 @@ def distance(report: Report) -> str:
     branch, steps = comparison.baseline_branch, comparison.baseline_distance
     if comparison.baseline_commit == meta.commit:
         # Possible with a store in a single file, which does not know commits.
-        return "same commit as this run"
+        uncommitted = ", which has uncommitted changes" if meta.modified else ""
+        return f"same commit as this run{uncommitted}"
     if steps is None:
         return f"newest run on {branch}, not an ancestor" if branch else ""
     if branch and meta.branch != branch:

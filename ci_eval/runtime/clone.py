@@ -125,6 +125,16 @@ class Clone:
         """Whether it is a partial clone, for which git fetches missing objects on demand."""
         return any(each.key.endswith(".promisor") for each in self.settings)
 
+    @cached_property
+    def is_unchanged(self) -> bool:
+        """Whether all tracked files are as in the commit that is checked out."""
+        # In a submodule git would run with the settings found in its folder.
+        options = ("--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+        try:
+            return not self.view.run("status", *options)
+        except GitError:
+            return False
+
     def look(self) -> None:
         """Find and read the clone now, before any code of the repository runs."""
         _ = self._found

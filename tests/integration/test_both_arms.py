@@ -368,3 +368,18 @@ def test_where_no_case_can_be_compared_those_below_a_threshold_are_shown_to_bloc
         text = (suite.folder / "ci-eval-report" / name).read_text()
         assert "does not block" not in text
         assert "\N{WHITE HEAVY CHECK MARK}" not in text
+
+
+def test_a_run_says_if_it_is_of_a_part_of_the_suite_or_of_uncommitted_changes(suite):
+    suite.begin(3)
+    whole = suite.ci_eval("run")
+    comment = suite.folder / "ci-eval-report/comment.md"
+    assert whole.out.startswith("\N{HEAVY CHECK MARK} PASSED\n")
+    assert "uncommitted" not in comment.read_text()
+
+    (suite.folder / "bot.py").write_text(YES + "# changed\n")
+    part = suite.ci_eval("run", "--case", "c1")
+
+    verdict = part.out.partition("\n")[0]
+    assert verdict == "\N{HEAVY CHECK MARK} PASSED, for the part of the suite that was run"
+    assert " with uncommitted changes</sub>" in comment.read_text()

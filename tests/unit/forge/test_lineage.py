@@ -109,7 +109,7 @@ def test_commits_that_a_merge_brought_in_are_not_in_the_line(repo: Repo) -> None
 
 
 def test_on_main_itself_the_commit_of_the_run_is_left_out(repo: Repo) -> None:
-    assert traced(repo) == Lineage(commits(repo)[1:], "main", repo.head)
+    assert traced(repo) == Lineage(commits(repo)[1:], "main", repo.head, changes=False)
 
 
 def test_with_changes_that_are_not_committed_the_commit_counts(repo: Repo) -> None:
@@ -136,7 +136,7 @@ def test_looking_writes_nothing(repo: Repo) -> None:
 def test_the_first_commit_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
     repo = Repo(tmp_path / "repo")
     head = repo.commit("first")
-    assert traced(repo) == Lineage((), "main", head)
+    assert traced(repo) == Lineage((), "main", head, changes=False)
 
 
 def test_a_repository_without_commits_has_no_lineage(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_detached_head_is_compared_as_if_it_had_a_branch(repo: Repo) -> None:
 
 def test_an_older_commit_of_main_is_compared_with_those_before(repo: Repo) -> None:
     repo.git("checkout", "--quiet", "HEAD~1")
-    assert traced(repo) == Lineage(commits(repo)[1:], "main", repo.head)
+    assert traced(repo) == Lineage(commits(repo)[1:], "main", repo.head, changes=False)
 
 
 def test_a_folder_inside_of_the_repository_will_do(repo: Repo) -> None:

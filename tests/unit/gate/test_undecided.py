@@ -62,7 +62,11 @@ def test_a_group_that_broke_as_a_whole_has_no_verdict():
     [
         ({"confirm": "off"}, {}, "set gate.confirm: both"),
         ({"confirm": "candidate"}, {}, "set gate.confirm: both, or set run.repeats: 3"),
-        ({}, {"unconfirmed": "the clone is shallow"}, "let the merge base run, or set"),
+        (
+            {},
+            {"unconfirmed": "the clone is shallow"},
+            "make the merge base run (see below), or set",
+        ),
         ({"rerun_budget": 2}, {"base_trials": 5}, "raise gate.rerun_budget (now 2)"),
         ({}, {}, "set run.repeats: 3 and store more runs"),
     ],

@@ -103,7 +103,7 @@ def test_a_merge_base_without_the_configuration_or_that_the_clone_lacks_is_named
     without = repo.commit("no configuration")
 
     for commit, reason in (
-        (without, "has no suite/ci-eval.yaml"),
+        (without, "suite/ci-eval.yaml is not in the merge base"),
         ("0123456" * 5 + "01234", "lacks the merge base 0123456"),
         (None, "is unknown"),
     ):
