@@ -146,7 +146,7 @@ def say_problems(
     errors = (each.message for each in listed[:MAX_PROBLEMS] if each.severity == "error")
     if codes := codes_of(errors):
         page = error_page(codes[0], env or {})
-        say(f"{', '.join(codes)}: see `ci-eval explain {codes[0]}`{page and f' or {page}'}")
+        say(f"{', '.join(codes)}: see `ci-eval explain {' '.join(codes)}`{page and f' or {page}'}")
 
 
 def out_list(title: str, lines: Sequence[str]) -> None:

@@ -154,10 +154,11 @@ class Progress(collect.Progress):
         self._count += trials + base
         if self._bar:
             self._bar.update(self._bar.task_ids[0], total=self._count)
-        beside = f", {base:,} of the merge base" if base else ""
+        parts = [counted(trials, "more trial")] if trials else []
+        parts += [f"{counted(base, 'trial')} of the merge base"] if base else []
         # One case after the other may need a few: the reports count them.
         if trials + base > STEPS or not self._confirmed:
-            self._print(f"to confirm: {counted(trials, 'more trial')}{beside}")
+            self._print(f"to confirm: {', '.join(parts)}")
         self._confirmed += trials + base
 
     def reused(self, trials: int, invocations: int, outdated: int) -> None:
