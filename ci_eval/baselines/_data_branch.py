@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_eval.baselines._git_remote import Remote, permanent_error_hint
+from ci_eval.forge.git_remote import Remote, permanent_error_hint
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.git import GitError, Repository

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ci_eval.config import handed_secrets
 from ci_eval.config import load as configuration
+from ci_eval.forge.missing_commit import fetch_missing
 from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import CiEvalError
 from ci_eval.run.plan import Plan, plan
@@ -74,8 +75,12 @@ def _available(context: RunContext, commit: str | None) -> str:
     if commit is None:
         raise NoBaseArmError("the merge base is unknown")
     if context.clone.view.commit(commit) is None:
-        message = f"the clone lacks the merge base {commit[:7]}; check out with `fetch-depth: 0`"
-        raise NoBaseArmError(message)
+        context.say(f"fetching the merge base {commit[:7]}")
+        if why := fetch_missing(context.clone, commit):
+            lacking = (
+                f"the clone lacks the merge base {commit[:7]}; check out with `fetch-depth: 0`"
+            )
+            raise NoBaseArmError(f"{lacking}, because it cannot be fetched: {why}")
     return commit
 
 

@@ -41,6 +41,9 @@ _FILE_KEYS = (
 work tree with objects.  None names a program or a file."""
 
 
+_FETCHED = "fetched.git"
+
+
 class Setting(NamedTuple):
     """One git setting."""
 
@@ -134,6 +137,16 @@ class Clone:
             return not self.view.run("status", *options)
         except GitError:
             return False
+
+    @property
+    def fetched(self) -> Path:
+        """A repository beside our view, whose objects the view has, too; it may be missing."""
+        return self.view.git_dir / _FETCHED
+
+    def add_root(self, commit: str) -> None:
+        """Note that the view has `commit`, but not its parents, as in a shallow clone."""
+        with (self.view.git_dir / "shallow").open("a", encoding="ascii") as file:
+            file.write(f"{commit}\n")
 
     def look(self) -> None:
         """Find and read the clone now, before any code of the repository runs."""
@@ -249,6 +262,7 @@ def _read(folder: Path, env: Mapping[str, str]) -> _Found:
         "GIT_INDEX_FILE": str(git_dir / "index"),
         "GIT_WORK_TREE": str(top),
     }
+    extra["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(view / _FETCHED / "objects")
     repository = Repository(view, env, extra)
     name = repository.query("symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/")
     return _Found(repository, top, common, repository.commit("HEAD"), name or None, settings)

@@ -123,7 +123,35 @@ def test_a_merge_base_that_the_clone_lacks_is_named_and_the_change_is_judged_alo
 
     assert f"the clone lacks the merge base {parent[:7]}" in ended.out
     assert "fetch-depth: 0" in ended.out
+    assert "it cannot be fetched: the clone has no remote" in ended.out
     assert not shallow.base_run.exists()
+
+
+def test_a_merge_base_that_a_shallow_clone_lacks_is_fetched_without_touching_the_clone(
+    suite, tmp_path
+):
+    suite.begin(5)
+    suite.commit(
+        "change", **{"bot.py": "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"}
+    )
+    shallow = Suite(tmp_path / "shallow", branch="change")
+    shallow.git("remote", "add", "origin", f"file://{suite.folder}")
+    shallow.git("fetch", "--quiet", "--depth=1", "origin", "change")
+    shallow.git("reset", "--quiet", "--hard", "FETCH_HEAD")
+    parent = suite.git("rev-parse", "main")
+    env = {
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": parent,
+    }
+    before = shallow.git("count-objects", "-v")
+
+    ended = shallow.ci_eval("run", **env)
+
+    assert f"fetching the merge base {parent[:7]}\n" in ended.err
+    assert ended.code == 1, ended.out
+    assert shallow.report()["comparison"]["base_trials"] > 0
+    assert shallow.git("count-objects", "-v") == before
+    assert shallow.git("cat-file", "-t", "HEAD") == "commit"
 
 
 WITH_LIB = "import lib\ndef answer(message):\n    return lib.TEXT\n"

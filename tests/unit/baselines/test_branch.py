@@ -15,9 +15,9 @@ from support.git_repositories import ENV, Repo, clone, make_hub
 from support.run_language import meta, results
 
 from ci_eval.baselines import _data_branch, branch
-from ci_eval.baselines._git_remote import Remote, permanent_error_hint
 from ci_eval.baselines._runs_index import folder_of
 from ci_eval.baselines.branch import BranchStore
+from ci_eval.forge.git_remote import Remote, permanent_error_hint
 from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
 from ci_eval.records.results import Run
 from ci_eval.runtime.clone import Clone

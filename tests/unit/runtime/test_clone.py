@@ -13,7 +13,7 @@ from support.git_repositories import clone as cloned
 
 from ci_eval.baselines import _data_branch
 from ci_eval.baselines._data_branch import Change, opened
-from ci_eval.baselines._git_remote import Remote
+from ci_eval.forge.git_remote import Remote
 from ci_eval.forge.lineage import current_branch, default_branch, trace
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.runtime import isolation
