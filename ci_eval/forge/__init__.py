@@ -1,4 +1,4 @@
-"""GitHub and GitLab: clients for their APIs, the job of a run, and the lineage of its commit.
+"""GitHub, GitLab, git remotes: clients for their APIs, the job of a run, its commit's lineage.
 
 Imports `runtime` and below.
 """

@@ -298,6 +298,9 @@ def _outcome(group: Group, examined: Examined) -> tuple[Outcome, str]:
     return ("improved" if improved else "unchanged"), ""
 
 
+_FEW = "; too few trials to rule out noise"
+
+
 def _with_base(found: Finding, broken: Breaks) -> Iterator[tuple[Outcome, str]]:
     if found.worse:
         yield "regressed", "the merge base scores higher in the same job"
@@ -306,7 +309,7 @@ def _with_base(found: Finding, broken: Breaks) -> Iterator[tuple[Outcome, str]]:
     if found.in_doubt:
         yield "inconclusive", "the drop may be noise"
     if broken.suspected:
-        yield "inconclusive", "always passed before, always fails now; this may be noise"
+        yield "inconclusive", f"always passed before, always fails now{_FEW}"
 
 
 def _without_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tuple[Outcome, str]]:
@@ -319,9 +322,9 @@ def _without_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tupl
     if found.in_doubt:
         yield "inconclusive", "the drop may be noise"
     if broken.suspected and group.steady:
-        yield "inconclusive", "always scored the same before, worse now; this may be noise"
+        yield "inconclusive", f"always scored the same before, worse now{_FEW}"
     if broken.suspected:
-        yield "inconclusive", "always passed before, always fails now; this may be noise"
+        yield "inconclusive", f"always passed before, always fails now{_FEW}"
 
 
 def _gained(group: Group) -> bool:

@@ -327,7 +327,7 @@ def test_a_drop_that_may_be_noise_does_what_was_chosen(choice, outcome, severity
     found = verdict("x 0\ny 1\nz 1", SOLID, on_inconclusive=choice)
 
     assert found.outcome == outcome
-    assert any("may be noise ('x')" in message for message in said(found, severity))
+    assert any("rule out noise ('x')" in message for message in said(found, severity))
 
 
 @pytest.mark.parametrize(
