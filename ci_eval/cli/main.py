@@ -65,9 +65,16 @@ def _main(arguments: list[str]) -> int:
         # On a closed pipe click exits with 1, which is one of our verdicts; 0 ends a completion.
         return ExitCode.INTERRUPTED if exc.code else ExitCode.PASSED
     except click.ClickException as exc:
-        return complain(_explained(exc), os.environ, as_json=as_json)
+        return _refused(exc, as_json=as_json)
     except CiEvalError as exc:
         return complain(exc, os.environ, as_json=as_json)
+
+
+def _refused(error: click.ClickException, *, as_json: bool) -> ExitCode:
+    if type(error).__name__ == "NoArgsIsHelpError":  # click 8.1 lacks it
+        click.echo(error.format_message())
+        return ExitCode.USAGE_ERROR  # a script whose command is empty has not passed
+    return complain(_explained(error), os.environ, as_json=as_json)
 
 
 def _explained(error: click.ClickException) -> UsageError:

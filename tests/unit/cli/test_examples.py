@@ -48,6 +48,16 @@ def test_no_summary_is_cut(name: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
 
 
+@pytest.mark.parametrize("words", [[], ["baseline"]])
+def test_a_missing_command_prints_the_whole_help(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main([*words, "--help"]) == 0
+    wanted = capsys.readouterr().out
+    assert main.main(words) in {0, 4}  # as click does
+    assert capsys.readouterr() == (wanted, "")
+
+
 def test_a_shell_can_complete_commands(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
