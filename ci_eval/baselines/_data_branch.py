@@ -25,6 +25,10 @@ READ_TRIES = 3
 BACKOFF = Backoff(first_s=0.4, longest_s=3.0, jitter=1.0)
 MAX_FILE = 512 * 1024 * 1024
 """The largest file that is read from the branch, in bytes."""
+_OFFLINE_HINT = (
+    "check the network; to run offline, pass a copy of the configuration without `baseline:` "
+    "(`ci-eval run -c FILE`)"
+)
 _REF = "refs/ci-eval/data"
 _IDENTITY = {
     f"GIT_{role}_{kind}": value
@@ -77,7 +81,7 @@ class DataBranch:
                 hint = permanent_error_hint(str(exc), writing=False)
                 if pause is None or hint is not None:
                     message = f"the {self.shown} cannot be read: {exc}"
-                    raise BaselineError(message, hint=hint or "") from exc
+                    raise BaselineError(message, hint=hint or _OFFLINE_HINT) from exc
                 time.sleep(pause)
             else:
                 return

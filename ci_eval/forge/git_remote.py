@@ -63,7 +63,8 @@ class Remote:
         """
         if clone.common is None:
             message = f"a baseline in a branch needs a git repository: {clone.missing}"
-            raise BaselineError(message)
+            hint = "run in a git repository (`git init` creates one), or use `store: file`"
+            raise BaselineError(message, hint=hint)
         known = {each.key: each.value for each in reversed(clone.settings)}  # the first one counts
         object_format = known.get("extensions.objectformat", "sha1")
         names = [
