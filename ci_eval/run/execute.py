@@ -20,6 +20,7 @@ from ci_eval.records.trials import Failure, Trace, Trial
 from ci_eval.run.conversation import Conversation, Scripted, User, Users, can_go_on
 from ci_eval.run_files.resume import Begun
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.environments import unseen_hint
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -78,6 +79,7 @@ async def execute(parts: Sequence[Part], *, concurrency: int) -> None:
             else:
                 agent = running[trial.key.agent]
                 trace = await execute_trial(agent, trial, part.conduct, earlier)
+                trace = _hinted(trace, part)
             await part.landed(number, trial, trace)
 
     async with AsyncExitStack() as stack:
@@ -95,6 +97,17 @@ async def execute(parts: Sequence[Part], *, concurrency: int) -> None:
         async with asyncio.TaskGroup() as group:
             for _ in range(concurrency):
                 group.create_task(work(trials))
+
+
+def _hinted(trace: Trace, part: Part) -> Trace:
+    """Add to an error why the agent lacks an environment variable, if that is the cause."""
+    declared = getattr(part.agents[trace.key.agent], "env", {})
+    said = trace.error.message if trace.error else ""
+    hint = unseen_hint(said, declared, part.context)
+    if not (trace.error and hint):
+        return trace
+    error = trace.error.model_copy(update={"message": said + hint})
+    return trace.model_copy(update={"error": error})
 
 
 def _in_turn(each: Iterable[Iterator[T]]) -> Iterator[T]:
@@ -201,7 +214,8 @@ class _Attempt:
         try:
             final_state = await self._converse(alone=alone)
         except TimeoutError:
-            message = f"timed out after {self.conduct.options.timeout_s:g} s"
+            limit = self.conduct.options.timeout_s
+            message = f"timed out after {limit:g} s, the limit in `run.timeout_s`"
             error = Failure(kind="timeout", message=message)
         except DisturbedError:
             raise

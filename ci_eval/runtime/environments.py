@@ -1,6 +1,7 @@
 """Environments of agents: the variables they may see, and how their programs are found."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -60,6 +61,7 @@ it is set, and may be a pattern such as `LANGFUSE_*`.
 """
 
 
+_LOOKED_UP = re.compile(r"KeyError: '(\w+)'")
 _ALTERNATIVES = {"GOOGLE_API_KEY", "GEMINI_API_KEY"}
 """Variables of which one is enough."""
 Variables = Mapping[str, str | None]
@@ -135,6 +137,21 @@ def unset(declared: Variables, ours: Mapping[str, str]) -> str:
         if not any(ours.get(each) for each in either):
             found.append(" or ".join(sorted(set(either), key=names.index)))
     return " and ".join(dict.fromkeys(found))
+
+
+def unseen_hint(message: str, declared: Variables, context: RunContext) -> str:
+    """Return the end of an agent's error: why it lacks a variable, if that is the cause."""
+    found = _LOOKED_UP.search(message)
+    if not found or found[1] in agent_environment(context, declared):
+        return ""
+    name = found[1]
+    if name in declared:
+        return f"\n  (the agent's `env:` lists {name}, which is not set)"
+    if name not in context.env or _matches(name, _NEVER):
+        return ""
+    return (
+        f"\n  (agents get only the variables that `env:` lists; add `env: [{name}]` to the agent)"
+    )
 
 
 def _is_passed_on(name: str, passed_on: Sequence[str]) -> bool:

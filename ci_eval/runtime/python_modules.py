@@ -66,6 +66,17 @@ def names_error(files: Sequence[Path], root: Path, names: Sequence[str]) -> str:
     return f"{shown[-1]} has no {names[0]!r}{did_you_mean(names[0], known)}"
 
 
+def example_target(root: Path, file: str) -> str:
+    """Return `module:function` for the path of a Python file; empty if it defines none."""
+    try:
+        text = read_text(contained(root, file), shown=file, most=MAX_CONFIG)
+    except UsageError:
+        return ""
+    name = re.search(r"^(?:async +)?def +([^\W_]\w*)", text, re.MULTILINE)
+    module = file.removesuffix(".py").removeprefix("./").replace("/", ".")
+    return f"{module}:{name[1]}" if name and file.endswith(".py") else ""
+
+
 def installed_for_us(top: str) -> bool:
     """Return True if our own Python has the top-level module `top`."""
     try:

@@ -256,7 +256,10 @@ def test_an_agent_that_is_slow_is_still_stopped_in_time(project: Project, users:
 
     assert ended.code == 6
     [result] = project.run_json()["results"]
-    assert result["error"] == {"kind": "timeout", "message": "timed out after 300 s"}
+    assert result["error"] == {
+        "kind": "timeout",
+        "message": "timed out after 300 s, the limit in `run.timeout_s`",
+    }
     assert len(users.requests) == 1
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from hashlib import sha256
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from ci_eval.records.cases import Json, Record
 from ci_eval.records.errors import BadAnswerError, TrialError
@@ -140,9 +140,11 @@ class _Named(Record):
 
     @field_validator("python")
     @classmethod
-    def _names_a_callable(cls, value: str) -> str:
+    def _names_a_callable(cls, value: str, info: ValidationInfo) -> str:
         if not TARGET.fullmatch(value):
-            message = "expected 'module:callable', such as 'agents.weather:answer'"
+            root = (info.context or {}).get("root")
+            example = python_modules.example_target(root, value) if root else ""
+            message = f"expected 'module:callable', such as {example or 'agents.weather:answer'!r}"
             raise ValueError(f"{message}, found {value!r}")
         return value
 

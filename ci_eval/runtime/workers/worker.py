@@ -225,7 +225,7 @@ class Agent:
 
     def raised(self, request: dict[str, Any], exc: BaseException) -> str:
         """Return the line with the callable's exception."""
-        return self._error(request, "raised", _faults().raised(exc, self._folder))
+        return self._error(request, "raised", _faults().raised(exc, self._folder, self.function))
 
     def _error(self, request: dict[str, Any], kind: str, message: str) -> str:
         number = request["id"]

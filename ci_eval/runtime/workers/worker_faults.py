@@ -28,10 +28,11 @@ _OURS = ("<frozen", dirname(__file__) + os.sep, importlib.__file__)
 _INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
 
 
-def raised(exc: BaseException, folder: str) -> str:
+def raised(exc: BaseException, folder: str, function: Any = None) -> str:
     """Return the exception and, in parentheses, its innermost line of code in `folder`.
 
-    Without such a line, it is the innermost line of any code.
+    Without such a line, it is the innermost line of any code.  If no code of `function` ran, its
+    signature is wrong.
     """
     inner: Any = getattr(exc, "exceptions", ())
     if len(inner) == 1:
@@ -41,6 +42,10 @@ def raised(exc: BaseException, folder: str) -> str:
     own = [[at for at in trace if _is_own(at[0], folder)] for trace in traces]
     for name, line in next(filter(None, own), traces[-1])[-1:]:
         return f"{_named(exc)} ({_shortened(name, folder)}:{line})"
+    code = getattr(function, "__code__", None)
+    if code and isinstance(exc, TypeError):
+        place = f"{_shortened(code.co_filename, folder)}:{code.co_firstlineno}"
+        return f"{_named(exc)}; it is called with one argument, the message ({place})"
     return _named(exc)
 
 
@@ -51,9 +56,23 @@ def not_loaded(target: str, exc: BaseException, folder: str) -> str:
         for name, line in _frames(exc.__traceback__)[-MAX_FRAMES:]
     ]
     message = _safely(str, exc) if _is_ours(exc) else _named(exc)
+    if isinstance(exc, SyntaxError) and exc.filename:
+        message = f"{type(exc).__name__}: {exc.msg}"
+        place = f"{_shortened(exc.filename, folder)}:{exc.lineno}"
+        lines.append(f"\n  {place}: {(exc.text or '').strip()}")
     if isinstance(exc, ModuleNotFoundError) and exc.name:
-        lines.append(f"\n  (install it for {sys.executable}, or set `interpreter`)")
+        lines.append(f"\n  ({_remedy(exc.name, folder)})")
     return f"cannot load {target!r}: {bounded(message)}" + "".join(lines)
+
+
+def _remedy(module: str, folder: str) -> str:
+    """Return what to do about a missing module: one of the user's own packages needs a file."""
+    *package, name = module.split(".")
+    places = [os.path.join(each or os.getcwd(), *package) for each in sys.path]
+    found = [each for each in places if package and os.path.isdir(each)]
+    if found and all(_is_own(each, folder) for each in found):
+        return f"there is no file {os.path.join(_shortened(found[0], folder), name)}.py"
+    return f"install it for {sys.executable}, or set `interpreter`"
 
 
 def in_short(value: Any) -> str:

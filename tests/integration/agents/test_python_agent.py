@@ -324,9 +324,12 @@ def test_what_it_raises_is_an_error_with_the_place(place: Place, form: str) -> N
     assert fine.responses == ["fine"]
 
 
-def test_an_error_of_the_call_itself_has_no_place(place: Place) -> None:
+def test_a_wrong_signature_is_named_with_its_place(place: Place) -> None:
     talk = place.talk(python(place, "def answer(): return ''"), "a")
-    assert talk.failure[1].endswith("takes 0 positional arguments but 1 was given")
+    assert talk.failure[1].endswith(
+        "takes 0 positional arguments but 1 was given; it is called with one argument, "
+        "the message (weather.py:1)"
+    )
 
 
 def test_an_exit_of_a_task_does_not_end_the_others(place: Place) -> None:
@@ -648,7 +651,7 @@ def test_when_all_are_cancelled_at_once_all_are_cancelled(place: Place) -> None:
             "named 'numpi'\n  weather.py:1: import numpi\n  (install it for ",
         ),
         ("import sys; sys.exit('no key')", "answer", "SystemExit: no key"),
-        ("x = (", "answer", "SyntaxError: '(' was never closed (weather.py, line 1)"),
+        ("x = (", "answer", "SyntaxError: '(' was never closed\n  weather.py:1: x = ("),
         ("", "answer", "module 'weather' has no attribute 'answer'"),
         ("answer = 'hello'", "answer", "it is not callable: str: 'hello'"),
         ("print('why'); import os; os._exit(3)", "answer", "code 3 while it started\nwhy"),

@@ -142,7 +142,10 @@ def test_what_takes_too_long_is_a_timeout_and_keeps_what_was_said():
     (trace,) = run(agent, turns=2, timeout_s=30)
 
     assert trace.error is not None
-    assert (trace.error.kind, trace.error.message) == ("timeout", "timed out after 30 s")
+    assert (trace.error.kind, trace.error.message) == (
+        "timeout",
+        "timed out after 30 s, the limit in `run.timeout_s`",
+    )
     assert trace.duration_s == 30
     assert [turn.response for turn in trace.invocations] == ["turn 0"]
     assert agent.closed == 1
