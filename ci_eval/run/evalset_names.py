@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 from ci_eval.storage.gs_uri import is_place
 
 _LISTING = (".json", ".jsonl", ".yaml", ".yml", ".csv")
+_ENDINGS = (".evalset.json", *_LISTING)
 """What a file may end in that is followed by a list of cases."""
 _SUFFIXES = (".evalset.json", ".test.json", ".json")
 
@@ -16,6 +18,14 @@ def without_cases(path: str) -> tuple[str, list[str]]:
     if not (colon and "/" not in tail and (head.endswith(_LISTING) or is_place(head))):
         return path, []
     return head, [case.strip() for case in tail.split(",") if case.strip()]
+
+
+def suggested_pattern(root: Path, folder: str) -> str:
+    """Return the end of a message: a pattern for the evalsets in `folder`, if it has any."""
+    names = [each.name for each in (root / folder).iterdir()]
+    endings = Counter(end for name in names for end in _ENDINGS if name.endswith(end))
+    shown = [str(Path(folder, f"*{end}")) for end, _ in endings.most_common(1)]
+    return f", or use a pattern such as {shown[0]!r}" if shown else ""
 
 
 def distinct_names(paths: Iterable[str]) -> dict[str, str]:

@@ -28,7 +28,7 @@ from ci_eval.records.errors import (
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run import requirements
-from ci_eval.run.evalset_names import distinct_names, without_cases
+from ci_eval.run.evalset_names import distinct_names, suggested_pattern, without_cases
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained, path_error, similar_path
@@ -259,7 +259,9 @@ class _Planner:
             return self._objects(entry, single)
         fault = path_error(path)
         if not fault and (self.context.root / path).is_dir():
-            fault = "is a directory; use a pattern such as 'evals/*.evalset.json'"
+            fault = (
+                f"{path!r} is a directory; name a file{suggested_pattern(self.context.root, path)}"
+            )
         if fault:
             self._problem(fault, ("evalsets", entry))
             return {}
@@ -268,7 +270,7 @@ class _Planner:
         found = glob.glob(path, root_dir=self.context.root, recursive=True)  # noqa: PTH207  # knows `..`
         paths = sorted(each for each in found if (self.context.root / each).is_file())
         if not paths:
-            self._problem("matches no file", ("evalsets", entry))
+            self._problem(f"{path!r} matches no file", ("evalsets", entry))
         names = distinct_names(path.replace(os.sep, "/") for path in paths)
         return {
             f"{entry}:{name}": single.model_copy(update={"path": path})
@@ -287,7 +289,7 @@ class _Planner:
             return {}
         names = [each.place.name for each in found if fits_object(each.place.name, pattern.name)]
         if not names:
-            self._problem("matches no object", ("evalsets", entry))
+            self._problem(f"{spec.path!r} matches no object", ("evalsets", entry))
         return {
             f"{entry}:{name}": spec.model_copy(update={"path": str(Place(pattern.bucket, path))})
             for name, path in distinct_names(names).items()

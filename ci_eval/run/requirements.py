@@ -114,12 +114,16 @@ def _untaken_states(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterato
 
 def _skip_reason(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> str:
     """Return why `criterion` can score no case of the suite; empty if it can."""
-    skip_reason = ""
+    message = ""
     for case in (case for each in evalsets for case in each.suite()):
         skip_reason = criterion.skip_reason(case)
         if not skip_reason:
             return ""
-    return f"cannot score any case: {skip_reason}" if skip_reason else ""
+        message = (
+            f"cannot score any case: case {case.eval_id!r} {skip_reason}; "
+            "change the cases, or remove the criterion"
+        )
+    return message
 
 
 def _unjudged(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Problem]:

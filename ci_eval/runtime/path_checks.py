@@ -1,6 +1,7 @@
 """Checks of paths in a configuration or on the command line."""
 
 import os
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from pydantic import AfterValidator, Field
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.isolation import account, belongs_to_agents
-from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.suggest import CLOSE
 
 MAX_NAME = 255
 """The longest file name of common file systems, in bytes."""
@@ -43,14 +44,20 @@ def contained(root: Path, given: str, *, written: bool = False) -> Path:
 
 def similar_path(root: Path, given: str) -> str:
     """Return the end of a message: the existing path that is probably meant, if any."""
-    folder = Path(given).parent
+    found = _similar(root, Path(given))
+    return f". Did you mean {str(found)!r}?" if found else ""
+
+
+def _similar(root: Path, given: Path) -> Path | None:
+    folder = given.parent
     try:
         beside = contained(root, str(folder)).iterdir()
-        names = [str(folder / each.name) for each in beside if each.suffix == Path(given).suffix]
+        names = [str(folder / each.name) for each in beside if each.suffix == given.suffix]
     except (OSError, UsageError):
-        return similar_path(root, str(folder)) if folder.name else ""
-    found = did_you_mean(given, names)
-    return found if found.startswith(".") else ""
+        found = _similar(root, folder) if folder.name else None
+        return _similar(root, found / given.name) if found else None
+    close = get_close_matches(str(given), names, n=1, cutoff=CLOSE)
+    return Path(close[0]) if close else None
 
 
 def refuse_file(folder: str) -> None:

@@ -1,8 +1,11 @@
 """Suggestions for names that were probably mistyped."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+CLOSE = 0.61
+"""How similar a name must be to be suggested, from 0 to 1."""
 MAX_NAMED = 20
 """The most names that a message lists."""
 
@@ -17,12 +20,14 @@ def as_share(given: float, most: float) -> str:
 
 
 def as_number(given: object) -> str:
-    """Return the end of a message: the share that a text such as `80%` probably means, if any.
+    """Return the end of a message: the number that a text probably means, if any.
 
-    >>> as_number("80%"), as_number("most")
-    ('. Did you mean 0.8?', '')
+    >>> as_number("80%"), as_number("0.8"), as_number("most")
+    ('. Did you mean 0.8?', '; remove the quotes', '')
     """
     text = str(given).strip()
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
+        return "; remove the quotes" if isinstance(given, str) else ""
     is_percentage = text.endswith("%") and text[:-1].strip().isdecimal()
     return as_share(float(text[:-1]), 1) if is_percentage else ""
 
@@ -36,7 +41,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     '; known: response, tools'
     """
     names = sorted(known)
-    close = get_close_matches(name, names, n=1, cutoff=0.61)
+    close = get_close_matches(name, names, n=1, cutoff=CLOSE)
     if close:
         return f". Did you mean {close[0]!r}?"
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""

@@ -333,10 +333,10 @@ def test_a_pattern_may_lead_anywhere(suite: Suite, tmp_path: Path) -> None:
 def test_a_folder_is_no_evalset(suite: Suite) -> None:
     (suite.folder / "evals").mkdir()
     suite.evalsets("  all: evals\n  here: .\n")
-    message = "is a directory; use a pattern such as 'evals/*.evalset.json'"
+    message = "is a directory; name a file"
     assert suite.refusal() == [
-        f"ci-eval.yaml:5: evalsets.all: {message}",
-        f"ci-eval.yaml:6: evalsets.here: {message}",
+        f"ci-eval.yaml:5: evalsets.all: 'evals' {message}",
+        f"ci-eval.yaml:6: evalsets.here: '.' {message}, or use a pattern such as '*.json'",
     ]
 
 
@@ -349,7 +349,7 @@ def test_a_name_that_looks_like_a_pattern_may_be_a_file(suite: Suite) -> None:
 @pytest.mark.parametrize("pattern", ["none*.json", "**.yaml/x", "/nowhere/*.json", "s*/"])
 def test_a_pattern_must_fit_something(suite: Suite, pattern: str) -> None:
     suite.evalsets(f'  all: "{pattern}"\n')
-    assert suite.refusal() == ["ci-eval.yaml:5: evalsets.all: matches no file"]
+    assert suite.refusal() == [f"ci-eval.yaml:5: evalsets.all: {pattern!r} matches no file"]
 
 
 def test_a_pattern_that_no_file_can_fit_is_none(suite: Suite) -> None:
@@ -427,7 +427,10 @@ def test_a_warning_about_a_file_that_is_used_twice_is_given_once(suite: Suite) -
 def test_a_criterion_that_no_case_can_be_scored_by_is_refused(suite: Suite) -> None:
     suite.evalset("smoke.json", scenario("a"))
     suite.evalset("full.json", scenario("b"))
-    why = "cannot score any case: needs a written conversation, not a scenario"
+    why = (
+        "cannot score any case: case 'a' needs a written conversation, not a scenario; "
+        "change the cases, or remove the criterion"
+    )
     assert suite.refusal() == [f"ci-eval.yaml:8: criteria.tool_trajectory_avg_score: {why}"]
     suite.evalset("full.json", scenario("b"), case("c"))
     suite.config(f"{CONFIG}gate: {{allow_unjudged: [a, b]}}\n")
@@ -525,8 +528,10 @@ def test_a_need_is_one_of_the_suite_and_not_of_what_is_asked_for_this_time(suite
 
     assert suite.plan(cases=("plain",)).count == 2
     suite.evalset("smoke.json", case("plain"))
-    said = "criteria.ci/required_tools: cannot score any case: expects no tool call"
-    assert suite.refusal(cases=("plain",)) == [f"ci-eval.yaml:7: {said}"]
+    said = "criteria.ci/required_tools: cannot score any case: case 'plain' expects no tool call"
+    assert suite.refusal(cases=("plain",)) == [
+        f"ci-eval.yaml:7: {said}; change the cases, or remove the criterion"
+    ]
 
 
 def test_cases_may_be_named_behind_a_file_of_any_syntax(suite: Suite) -> None:

@@ -147,14 +147,16 @@ def test_a_criterion_that_no_case_can_be_scored_by_is_named_with_the_reason(
     assert suite.problems(planned("e", *cases, only=only), criteria=(TRAJECTORY,)) == [
         (
             "error ci-eval.yaml:4: criteria.tool_trajectory_avg_score: "
-            "cannot score any case: needs a written conversation, not a scenario"
+            "cannot score any case: case 'leads' needs a written conversation, not a scenario; "
+            "change the cases, or remove the criterion"
         )
     ]
 
 
 def test_what_a_criterion_needs_of_a_case_may_be_missing_everywhere(suite: Suite) -> None:
     assert suite.problems(planned("e", GREETS, REFUNDS), criteria=(WORDS, ASSERTIONS)) == [
-        ("error ci-eval.yaml:5: criteria.ci/assertions: cannot score any case: has no assertions")
+        ("error ci-eval.yaml:5: criteria.ci/assertions: cannot score any case: case 'refunds' has "
+        "no assertions; change the cases, or remove the criterion")
     ]
 
 
@@ -213,8 +215,8 @@ def test_rubrics_of_a_case_that_cannot_be_judged_are_told_before_a_run(suite: Su
     other = planned("e", {**GREETS, "rubrics": [of_kind("polite", "TONE")]})
     (said,) = suite.problems(other, criteria=(tools,))
     assert said.endswith(
-        "cannot score any case: needs rubrics: its own, or rubrics of the case with the "
-        "type 'TOOL_USE_QUALITY'"
+        "cannot score any case: case 'greets' needs rubrics: its own, or rubrics of the case with "
+        "the type 'TOOL_USE_QUALITY'; change the cases, or remove the criterion"
     )
 
 

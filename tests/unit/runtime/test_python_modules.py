@@ -101,7 +101,9 @@ def test_only_a_virtual_environment_on_its_own_is_known(tmp_path: Path) -> None:
     ("given", "said"),
     [
         ("shop/agent.py", ". Did you mean 'shop/agents.py'?"),
-        ("shp/agents.py", ". Did you mean 'shop'?"),
+        ("shp/agents.py", ". Did you mean 'shop/agents.py'?"),
+        ("shp/agent.py", ". Did you mean 'shop/agents.py'?"),
+        ("shp/quite_another.py", ""),
         ("nothing/like/this.txt", ""),
         ("../elsewhere/x", ""),
     ],
