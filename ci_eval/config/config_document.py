@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 from ci_eval.plugins.points import Agent, WorkerCriterion
 from ci_eval.records.errors import Problem, Severity
 from ci_eval.runtime.context import RunContext
-from ci_eval.text.validation_messages import explain
+from ci_eval.text.validation_messages import explain, validated
 from ci_eval.text.yaml_files import Document, Loc
 
 M = TypeVar("M", bound=BaseModel)
@@ -24,7 +24,7 @@ class DocumentReader:
     def validated(self, model: type[M], value: Any, loc: Loc) -> M | None:
         """Return `value`, which is at `loc`, as a `model`; `None` if it is invalid."""
         try:
-            found = model.model_validate(value)
+            found = validated(model, value, context={"root": self.context.root})
         except ValidationError as exc:
             for inner, message in explain(exc, model):
                 self.problem(message, (*loc, *inner))

@@ -244,6 +244,13 @@ class MatrixRow(Record):
         )
 
 
+def _by_name(value: object) -> object:
+    if not isinstance(value, list):
+        return value
+    example = "`criteria: {response_match_score: 0.8}`"
+    raise ValueError(f"expected a mapping such as {example}, found a list")
+
+
 class ConfigFile(Record):
     """The keys of `ci-eval.yaml`."""
 
@@ -260,7 +267,7 @@ class ConfigFile(Record):
     """The agents to evaluate, by name."""
     evalsets: dict[str, Any] = Field(min_length=1)
     """The evalsets to use, by name: a path, or `{path, cases, tags, tool_mocks}`."""
-    criteria: dict[str, Any] = Field(default_factory=dict)
+    criteria: Annotated[dict[str, Any], BeforeValidator(_by_name)] = Field(default_factory=dict)
     """The criteria to score by: a threshold, or options; `from` reads an eval config of ADK or
     AgentFlow, or takes the EvalConfig of AgentFlow that `file.py` or `file.py:name` builds."""
     preset: Any = None

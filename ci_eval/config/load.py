@@ -1,6 +1,7 @@
 """Loading `ci-eval.yaml` into a `Config`; reports all errors of the file at once, with lines."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from glob import has_magic
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
 from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge_section import read_judging, read_simulation
+from ci_eval.config.open_evalset import reader_of
 from ci_eval.config.python_files import absent_file, host_of, not_run, python_file
 from ci_eval.config.validated_config import Config
 from ci_eval.formats import known_formats
@@ -57,7 +59,13 @@ def load(path: Path, *, shown: str, context: RunContext) -> Config:
         UsageError: the file cannot be read, or is not YAML.
 
     """
-    return checked(read_yaml(path, shown=shown), path, context)
+    try:
+        document = read_yaml(path, shown=shown)
+    except UsageError as exc:
+        if path.suffix in _ENDINGS or not exc.problems[0].line:
+            raise
+        raise ConfigError(problems=[Problem("is not a YAML configuration", shown)]) from exc
+    return checked(document, path, context)
 
 
 def checked(document: Document, path: Path, context: RunContext) -> Config:
@@ -77,7 +85,10 @@ class _Reader(DocumentReader):
 
     def config(self, path: Path) -> Config:
         raw = self.document.value
-        if not isinstance(raw, dict) or not raw:
+        if reader_of(raw, "yaml"):
+            self.problem("is an evalset, not a configuration; name it under `evalsets:` of one")
+            raw = {}
+        elif not isinstance(raw, dict) or not raw:
             found = "is empty" if raw in (None, {}) else f"expected keys, found {describe(raw)}"
             self.problem(found)
             raw = {}
@@ -141,7 +152,9 @@ class _Reader(DocumentReader):
     def _agent(self, spec: Any, loc: Loc) -> Agent | None:
         """Return the agent; exactly one key of `spec` must be an agent type."""
         if not isinstance(spec, dict) or not spec:
-            self.problem(f"needs a type{did_you_mean('', points.agent)}", loc)
+            key = spec.partition(":")[0] if isinstance(spec, str) else ""
+            known = f"; put a space after '{key}:'" if key in points.agent else ""
+            self.problem(f"needs a type{known or did_you_mean('', points.agent)}", loc)
             return None
         types = [key for key in spec if key in points.agent]
         if len(types) != 1:
@@ -152,7 +165,12 @@ class _Reader(DocumentReader):
             self.problem(message, loc)
             return None
         model = points.agent[types[0]]
-        return self.validated(model, self._with_gcs(model, spec), loc)
+        own = dict(self._with_gcs(model, spec))
+        for key in spec.keys() - model.model_fields.keys():
+            if close := get_close_matches(key, RunOptions.model_fields, n=1):
+                del own[key]
+                self.problem(f"unknown key. Did you mean `run.{close[0]}`?", (*loc, key))
+        return self.validated(model, own, loc)
 
     def _evalset(self, spec: Any, loc: Loc) -> EvalSetSpec | None:
         given = {"path": spec} if isinstance(spec, str) else spec
@@ -192,7 +210,7 @@ class _Reader(DocumentReader):
             if "criteria" in raw:
                 message = "nothing would be measured; add criteria or a `preset`"
                 self.problem(message, ("criteria",))
-            else:
+            elif not any(get_close_matches(key, ("criteria", "preset")) for key in raw):
                 self.problem("'criteria' or 'preset' is missing")
         elif used and all(each.informational or each.tier == "warn" for each in used):
             message = "every criterion only informs or warns, so nothing could pass or fail"
@@ -307,6 +325,7 @@ class _Reader(DocumentReader):
                 self.problem(f"must lie between {low:g} and {high:g}{share}", loc)
 
 
+_ENDINGS = ("", ".yaml", ".yml", ".json")
 _KINDS = ("agents", "evalsets", "criteria")
 
 

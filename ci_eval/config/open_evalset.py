@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from ci_eval.formats import known_formats
-from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.formats.sniff import is_json_lines, read_head, syntax_of
 from ci_eval.plugins import points
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import EvalSetReader
@@ -26,6 +26,9 @@ def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
 
     """
     head = read_head(path, shown=shown)
+    if syntax_of(path) == "json" and isinstance(head, dict) and is_json_lines(path, shown=shown):
+        message = "has several JSON values, one a line; name the file *.jsonl"
+        raise EvalSetError(problems=[Problem(message, shown, 2)])
     reader = reader_of(head, syntax_of(path))
     if reader is None:
         found = _described(head, syntax_of(path))

@@ -13,6 +13,7 @@ from pydantic import Field
 from ci_eval.records.cases import Json, Record, Rubric
 from ci_eval.records.errors import UnknownPluginError
 from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import validated
 
 Specs = dict[str, Any]
 """Criteria by their qualified names: thresholds, or options."""
@@ -305,7 +306,7 @@ def expanded(name: str, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]
     """
     if name not in PRESETS:
         raise UnknownPluginError(f"unknown preset{did_you_mean(name, PRESETS)}")
-    specs = PRESETS[name].model_validate(options).criteria()
+    specs = validated(PRESETS[name], options).criteria()
     return {
         qualified: dict(spec) if isinstance(spec, Mapping) else {"threshold": spec}
         for qualified, spec in specs.items()

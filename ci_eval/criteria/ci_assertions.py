@@ -15,7 +15,7 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import explain
+from ci_eval.text.validation_messages import explain, validated
 from ci_eval.text.yaml_files import dotted
 
 _PREFIX = "ci/"
@@ -113,7 +113,7 @@ def _built(text: str) -> _Assertion:
     if isinstance(model, str):
         return _Assertion(name, options, None, (model,))
     try:
-        criterion = model.model_validate(_spelled_out(model, options))
+        criterion = validated(model, _spelled_out(model, options))
     except ValidationError as exc:
         messages = (filter(None, (dotted(loc), message)) for loc, message in explain(exc, model))
         return _Assertion(name, options, None, tuple(map(": ".join, messages)))

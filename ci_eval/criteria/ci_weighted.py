@@ -15,7 +15,7 @@ from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.templates import plain
-from ci_eval.text.validation_messages import explain
+from ci_eval.text.validation_messages import explain, validated
 from ci_eval.text.yaml_files import dotted
 
 _PREFIX = "ci/"
@@ -147,7 +147,7 @@ def _part(name: str, given: WeightedPart) -> _Part:
         **(given.model_extra or {}),
     }
     try:
-        made = model.model_validate(options)
+        made = validated(model, options)
     except ValidationError as exc:
         found = (": ".join(filter(None, (dotted(loc), text))) for loc, text in explain(exc, model))
         raise ValueError(f"{name}: {'; '.join(found)}") from exc

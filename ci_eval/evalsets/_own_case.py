@@ -22,7 +22,7 @@ from ci_eval.records.cases import (
     ToolMocks,
 )
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import Fault, describe, errors_in
+from ci_eval.text.validation_messages import Fault, describe, errors_in, validated
 from ci_eval.text.yaml_files import Loc
 
 USER: Final = "ci-eval"
@@ -158,7 +158,7 @@ def _note_unknown(value: Json, model: type[_Given], notes: Notes, loc: Loc) -> N
 
 def _validated(value: Mapping[str, Json], notes: Notes) -> GivenCase | None:
     try:
-        return GivenCase.model_validate(value)
+        return validated(GivenCase, value)
     except ValidationError as exc:
         seen = set()
         for fault in errors_in(exc, GivenCase):
@@ -222,7 +222,7 @@ def _note_oddities(given: GivenCase, turns: tuple[_Turn, ...] | None, notes: Not
 
 _NO_ARGS: Final = (
     "names a tool without 'args'; in 'adk/tool_trajectory_avg_score' it matches no call "
-    "unless 'missing_args' is 'any'"
+    "unless that criterion has `missing_args: any` under `criteria:`"
 )
 
 

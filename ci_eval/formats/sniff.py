@@ -20,6 +20,9 @@ _BY_SUFFIX: dict[str, Syntax] = {
 }
 
 
+_KNOWN = (".json", *_BY_SUFFIX)
+
+
 def syntax_of(path: Path) -> Syntax:
     """Return the syntax for a file's suffix; JSON by default."""
     return _BY_SUFFIX.get(path.suffix.lower(), "json")
@@ -50,7 +53,22 @@ def read_head(path: Path, *, shown: str) -> Json:
         seems = known_formats.not_json(path) if problems[0].line else ""
         if seems:
             problems = [Problem(f"is not JSON but {seems}", shown, 1)]
+        elif problems[0].line and path.suffix.lower() not in _KNOWN:
+            known = ", ".join(_KNOWN)
+            problems = [
+                Problem(f"has the unknown ending {path.suffix!r}; known: {known}", shown, 1)
+            ]
         raise EvalSetError(problems=problems) from exc
+
+
+def is_json_lines(path: Path, *, shown: str) -> bool:
+    """Return True if the first two lines of a file are JSON, each on its own."""
+    with reading(path, shown=shown) as file:
+        lines = [file.readline(MAX_ELEMENT_CHARS) for _ in range(2)]
+    try:
+        return bool(lines[1]) and all(isinstance(parse_json(line), dict) for line in lines)
+    except NotJsonError:
+        return False
 
 
 def _first_line(path: Path, shown: str) -> list[Json]:

@@ -2,15 +2,17 @@
 
 import re
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, Tag, ValidationError
+from pydantic_core import InitErrorDetails
 
-from ci_eval.text.suggest import as_share, did_you_mean
+from ci_eval.text.suggest import as_number, as_share, did_you_mean
 from ci_eval.text.yaml_files import Loc, dotted
 
+M = TypeVar("M", bound=BaseModel)
 _EXPECTED = {
     "string": "text",
     "list": "a list",
@@ -100,7 +102,9 @@ def _message(detail: Any, model: type[BaseModel], loc: Loc) -> str:
         return _SAID[kind].format(found=found, **detail.get("ctx", {}))
     expected = _EXPECTED.get(re.sub("_(type|parsing)$", "", kind))
     message: str = detail["msg"]
-    return f"expected {expected}, found {found}" if expected else message[:1].lower() + message[1:]
+    share = as_number(detail["input"]) if _is_share(model, loc) else ""
+    said = f"expected {expected}, found {found}{_unspaced(detail['input']) or share}"
+    return said if expected else message[:1].lower() + message[1:]
 
 
 def describe(value: object) -> str:
@@ -113,6 +117,50 @@ def describe(value: object) -> str:
     if isinstance(value, int | float):
         return repr(value)[:40]
     return _FOUND.get(type(value), type(value).__name__)
+
+
+def _unspaced(value: object) -> str:
+    """Return the end of a message: the key in a text such as `name:shop`, which lacks a space."""
+    found = re.match(r"([a-z_]+:)[^\s/]", value) if isinstance(value, str) else None
+    return f"; put a space after {found[1]!r}" if found else ""
+
+
+def _is_share(model: type[BaseModel], loc: Loc) -> bool:
+    """Return True if the number at `loc` is at most 1."""
+    info = _model_at(model, loc[:-1]).model_fields.get(str(loc[-1])) if loc else None
+    bounds = info.metadata if info else ()
+    return any(getattr(each, "le", getattr(each, "lt", 0)) == 1 for each in bounds)
+
+
+def validated(model: type[M], value: Any, **more: Any) -> M:
+    """Return `value`, which a user wrote, as a `model`: a boolean is not a number.
+
+    Raises:
+        ValidationError: it is invalid.
+
+    """
+    found = model.model_validate(value, **more)
+    if wrong := [*_booleans(value, found)]:
+        raise ValidationError.from_exception_data(model.__name__, wrong)
+    return found
+
+
+def _booleans(given: Any, found: Any, loc: Loc = ()) -> Iterator[InitErrorDetails]:
+    """Yield the booleans in `given` that became numbers in `found`."""
+    if isinstance(given, bool):
+        if isinstance(found, int | float) and not isinstance(found, bool):
+            kind = "int_type" if isinstance(found, int) else "float_type"
+            yield InitErrorDetails(type=kind, loc=tuple(loc), input=given)
+    elif isinstance(given, Mapping):
+        for key, inner in given.items():
+            if isinstance(found, BaseModel):
+                part = getattr(found, _field(type(found), str(key)), None)
+            else:
+                part = found.get(key) if isinstance(found, Mapping) else None
+            yield from _booleans(inner, part, (*loc, key))
+    elif isinstance(given, list | tuple) and isinstance(found, list | tuple):
+        for index, (inner, part) in enumerate(zip(given, found, strict=False)):
+            yield from _booleans(inner, part, (*loc, index))
 
 
 def _field(model: type[BaseModel], key: str) -> str:

@@ -173,16 +173,37 @@ def parse_yaml(text: str, *, shown: str) -> Document:
         root = yaml.compose(text, Loader=_loader())
         return Document(_Builder(shown).value(root), shown, root)
     except yaml.MarkedYAMLError as exc:
-        mark = exc.problem_mark or exc.context_mark
-        cause = " ".join(filter(None, (exc.context, exc.problem)))
-        last = text.rstrip().count("\n")
-        line = min(mark.line, last) + 1 if mark else None
-        if mark and line and "\t" in text.splitlines()[line - 1][: mark.column + 1]:
-            cause = "a tab, where YAML needs spaces"
-        problem = Problem(f"is not YAML: {cause}", shown, line)
-        raise UsageError(problems=[problem]) from exc
+        cause, line = _cause(exc, text)
+        raise UsageError(problems=[Problem(f"is not YAML: {cause}", shown, line)]) from exc
 
 
+def _cause(exc: Any, text: str) -> tuple[str, int | None]:
+    """Return the cause of a syntax error, and its line: where it began, if that is known."""
+    is_begun = exc.context_mark and exc.context in _BEGUN
+    mark = exc.context_mark if is_begun else exc.problem_mark or exc.context_mark
+    if mark is None:
+        return str(exc.problem), None
+    lines = text.splitlines()
+    number = min(mark.line, text.rstrip().count("\n"))
+    line = lines[number] if lines else ""
+    if "\t" in line[: mark.column + 1]:
+        return "a tab, where YAML needs spaces", number + 1
+    if is_begun and "end of stream" in exc.problem:
+        return "a quote is opened here and never closed", number + 1
+    cause = " ".join(filter(None, (exc.context, exc.problem)))
+    is_value = "mapping values are not allowed" in cause
+    before = number - 1 if is_value and number else number  # a text may continue on the next line
+    if (is_begun or is_value) and (word := re.match(r"\s*([\w.-]+:)[^\s/]", lines[before])):
+        return f"no space after {word[1]!r}", before + 1
+    if is_value:
+        is_text = len(re.findall(r":\s", line)) > 1
+        wanted = "put the text that contains ': ' in quotes" if is_text else "check the indentation"
+        cause = f"{cause}; {wanted}"
+    return cause, number + 1
+
+
+_BEGUN = ("while scanning a quoted scalar", "while scanning a simple key")
+"""What a parser was doing when it met an error whose cause is where that began."""
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLAIN = {
     "null": (re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),

@@ -113,6 +113,96 @@ MISTAKES = [
         config=("    python", "\tpython"),
     ),
     Mistake(
+        "a missing space after a colon",
+        "validate",
+        ["ci-eval.yaml:1: is not YAML: no space after 'version:'"],
+        config=("version: 1", "version:1"),
+    ),
+    Mistake(
+        "a missing space after a colon before the end",
+        "validate",
+        ["ci-eval.yaml:2: is not YAML: no space after 'name:'"],
+        config=("agents:", "name:shop\nagents:"),
+    ),
+    Mistake(
+        "a missing space in an agent",
+        "validate",
+        ["ci-eval.yaml:3: agents.home: needs a type; put a space after 'python:'"],
+        config=("python: home", "python:home"),
+    ),
+    Mistake(
+        "another file as the configuration",
+        "run -c home.txt",
+        ["home.txt: is not a YAML configuration"],
+        files={"home.txt": "Hello\nname: [\n"},
+    ),
+    Mistake(
+        "an evalset as the configuration",
+        "run -c evals/smoke.yaml",
+        ["evals/smoke.yaml:1: is an evalset, not a configuration; name it under `evalsets:`"],
+    ),
+    Mistake(
+        "criteria as a list",
+        "validate",
+        ["criteria: expected a mapping such as `criteria: {response_match_score: 0.8}`, found a"],
+        config=("  response", "  - response"),
+    ),
+    Mistake(
+        "a threshold in quotes",
+        "validate",
+        ["criteria.response_match_score: ", "found '0.8'; remove the quotes"],
+        config=("0.8", "'0.8'"),
+    ),
+    Mistake(
+        "a boolean as a number",
+        "validate",
+        [
+            "ci-eval.yaml:9: run.repeats: expected a whole number, found true",
+            "ci-eval.yaml:10: gate.max_drop: expected a number, found false",
+        ],
+        config=("0.8\n", "0.8\nrun: {repeats: true}\ngate: {max_drop: false}\n"),
+    ),
+    Mistake(
+        "a boolean as an option of an agent",
+        "validate",
+        ["ci-eval.yaml:5: agents.home.workers: expected a whole number, found true"],
+        config=("home:answer", "home:answer\n    workers: true"),
+    ),
+    Mistake(
+        "a rate with a percent sign",
+        "validate",
+        ["gate.min_pass_rate: expected a number, found '90%'. Did you mean 0.9?"],
+        config=("0.8\n", "0.8\ngate: {min_pass_rate: 90%}\n"),
+    ),
+    Mistake(
+        "a file as a callable",
+        "validate",
+        ["agents.home.python: expected 'module:callable', such as 'home:answer', found 'home.py'"],
+        config=("home:answer", "home.py"),
+    ),
+    Mistake(
+        "an option of the run in an agent",
+        "validate",
+        ["ci-eval.yaml:5: agents.home.timeout: unknown key. Did you mean `run.timeout_s`?"],
+        config=("home:answer", "home:answer\n    timeout: 5"),
+    ),
+    Mistake(
+        "misspelt criteria",
+        "validate",
+        ["ci-eval.yaml:7: criterias: unknown key. Did you mean 'criteria'?\nCE"],
+        config=("criteria", "criterias"),
+    ),
+    Mistake(
+        "a criterion that fits no case",
+        "validate",
+        [
+            "ci-eval.yaml:9: criteria.tool_trajectory_avg_score: cannot score any case: ",
+            "case 'lamp' does not state the expected tool calls",
+            "; change the cases, or remove the criterion",
+        ],
+        config=("0.8\n", "0.8\n  tool_trajectory_avg_score: 1\n"),
+    ),
+    Mistake(
         "a misspelt key",
         "validate",
         ["ci-eval.yaml:5: evalset: unknown key. Did you mean 'evalsets'?"],
@@ -221,14 +311,85 @@ MISTAKES = [
     Mistake(
         "a folder as an evalset",
         "validate",
-        ["ci-eval.yaml:6: evalsets.smoke: is a directory; use a pattern such as"],
+        [
+            "ci-eval.yaml:6: evalsets.smoke: 'evals' is a directory; name a file, ",
+            "or use a pattern such as 'evals/*.yaml'",
+        ],
         config=("evals/smoke.yaml", "evals"),
+    ),
+    Mistake(
+        "a misspelt folder of an evalset",
+        "validate",
+        ["there is no file 'eval/smoke.yaml'. Did you mean 'evals/smoke.yaml'?"],
+        config=("evals/smoke.yaml", "eval/smoke.yaml"),
+    ),
+    Mistake(
+        "a pattern that fits no file",
+        "validate",
+        ["ci-eval.yaml:6: evalsets.smoke: 'evals/*.json' matches no file"],
+        config=("evals/smoke.yaml", "evals/*.json"),
+    ),
+    Mistake(
+        "a branch without a repository",
+        "run",
+        [
+            "a baseline in a branch needs a git repository: ",
+            "run in a git repository (`git init` creates one), or use `store: file`",
+        ],
+        code=6,
+        config=("criteria", "baseline: {store: branch}\ncriteria"),
+    ),
+    Mistake(
+        "a branch of a remote that does not answer",
+        "run",
+        ["cannot be read: ", "check the network; to run offline, pass a copy"],
+        code=6,
+        config=("criteria", "baseline: {store: branch}\ncriteria"),
+        files={
+            ".git/HEAD": "ref: refs/heads/main\n",
+            ".git/objects/info/alternates": "\n",
+            ".git/refs/heads/.keep": "\n",
+            ".git/config": "[core]\n\trepositoryformatversion = 0\n"
+            '[remote "origin"]\n\turl = https://127.0.0.1:9/shop.git\n',
+        },
     ),
     Mistake(
         "a misspelt key in a case",
         "validate",
         ["evals/smoke.yaml:4: ", "expectd: unknown key. Did you mean 'expected'?"],
         files={"evals/smoke.yaml": CASES.replace("expected", "expectd")},
+    ),
+    Mistake(
+        "a quote that is not closed",
+        "validate",
+        ["evals/smoke.yaml:3: is not YAML: a quote is opened here and never closed"],
+        files={"evals/smoke.yaml": CASES.replace("Turn", '"Turn')},
+    ),
+    Mistake(
+        "a colon in a text",
+        "validate",
+        ["evals/smoke.yaml:3: is not YAML: mapping", "put the text that contains ': ' in quotes"],
+        files={"evals/smoke.yaml": CASES.replace("Turn", "Please: turn")},
+    ),
+    Mistake(
+        "a wrong indentation",
+        "validate",
+        ["evals/smoke.yaml:4: is not YAML: mapping", "check the indentation"],
+        files={"evals/smoke.yaml": CASES.replace("    expected", "      expected")},
+    ),
+    Mistake(
+        "JSON Lines in a JSON file",
+        "validate",
+        ["evals/a.json:2: has several JSON values, one a line; name the file *.jsonl"],
+        config=("smoke.yaml", "a.json"),
+        files={"evals/a.json": '{"prompt": "a", "expected": "b"}\n' * 2},
+    ),
+    Mistake(
+        "an evalset with an unknown ending",
+        "validate",
+        ["evals/a.txt:1: has the unknown ending '.txt'; known: .json, .jsonl, "],
+        config=("smoke.yaml", "a.txt"),
+        files={"evals/a.txt": CASES},
     ),
     # --- The agent ------------------------------------------------------------------------------
     Mistake(
@@ -243,11 +404,51 @@ MISTAKES = [
         files={"home.py": "import no_such_package\n\n" + AGENT},
     ),
     Mistake(
+        "a module of the repository that does not exist",
+        "run",
+        ["start: cannot load 'shop:answer': ", "(there is no file shop/tools.py)"],
+        code=6,
+        config=("home:answer", "shop:answer"),
+        files={"shop/__init__.py": "from shop.tools import *\n"},
+    ),
+    Mistake(
+        "a variable that is not passed on",
+        "run",
+        ["start: ", "KeyError: 'SHOP_KEY'", "add `env: [SHOP_KEY]` to the agent)"],
+        code=6,
+        files={"home.py": "import os\n\nKEY = os.environ['SHOP_KEY']\n" + AGENT},
+    ),
+    Mistake(
+        "a variable that a trial lacks",
+        "run",
+        ["raised: KeyError: 'SHOP_KEY' (home.py:4)", "add `env: [SHOP_KEY]` to the agent)"],
+        code=6,
+        files={"home.py": "import os\n\ndef answer(_):\n    os.environ['SHOP_KEY']\n"},
+    ),
+    Mistake(
+        "a variable that is not set",
+        "run",
+        ["KeyError: 'NO_KEY'", "(the agent's `env:` lists NO_KEY, which is not set)"],
+        code=6,
+        config=("home:answer", "home:answer\n    env: [NO_KEY]"),
+        files={"home.py": "import os\n\nKEY = os.environ['NO_KEY']\n" + AGENT},
+    ),
+    Mistake(
         "a syntax error in the agent",
         "run",
-        ["start: cannot load 'home:answer': SyntaxError: expected ':' (home.py, line 1)"],
+        ["start: cannot load 'home:answer': SyntaxError: expected ':' home.py:1: def answer("],
         code=6,
         files={"home.py": "def answer(message)\n    return ''\n"},
+    ),
+    Mistake(
+        "an agent with another signature",
+        "run",
+        [
+            "raised: TypeError: answer() takes 0 positional arguments but 1 was given; ",
+            "it is called with one argument, the message (home.py:1)",
+        ],
+        code=6,
+        files={"home.py": "def answer():\n    return ''\n"},
     ),
     Mistake(
         "an agent that raises",
@@ -271,6 +472,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("GITHUB_ACTIONS", "PYTHONPATH"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SHOP_KEY", "secret-value")
     write(tmp_path, {"ci-eval.yaml": CONFIG, "evals/smoke.yaml": CASES, "home.py": AGENT})
     return tmp_path
 
@@ -302,6 +504,7 @@ def test_a_mistake_is_explained(
         assert part in said[at:], said
         at = said.index(part, at) + len(part)
     assert "Traceback" not in said
+    assert "secret-value" not in said
     if code == 4 and "No such command" not in said:  # which is click's own
         assert re.search(r"^CE\d{4}[^:]*: see `ci-eval explain CE[^`]*`$", said, re.MULTILINE)
 

@@ -152,7 +152,7 @@ def test_a_case_without_turns_is_not_green(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 4
-    assert "cannot score any case: has no invocation" in ended.err
+    assert "cannot score any case: case 'empty' has no invocation" in ended.err
 
 
 def test_errors_are_no_passes_wherever_a_number_is_read(project, monkeypatch):
@@ -191,7 +191,7 @@ def test_a_dataset_of_agents_cli_that_states_nothing_does_not_pass(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 4
-    assert "cannot score any case: does not state the expected tool calls" in ended.err
+    assert "cannot score any case: case 'hi' does not state the expected tool calls" in ended.err
 
 
 def test_a_trajectory_is_compared_only_where_one_is_stated(project):

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 
 from ci_eval.records.cases import Json, Record
-from ci_eval.text.validation_messages import explain
+from ci_eval.text.validation_messages import explain, validated
 from ci_eval.text.yaml_files import dotted
 
 _FORM = "the criterion sets the form of the answer"
@@ -62,7 +62,7 @@ def checked(
         for key in given.keys() - fitting.keys()
     ]
     try:
-        found = model.model_validate(fitting)
+        found = validated(model, fitting)
     except ValidationError as exc:
         problems += explained(exc, model)
     if problems:

@@ -321,7 +321,10 @@ def test_each_part_must_be_there(folder: Path) -> None:
     assert refusal(folder, "agents: {}\nevalsets:\ncriteria: []\n") == [
         "ci-eval.yaml:1: agents: must not be empty",
         "ci-eval.yaml:2: evalsets: expected an object, found nothing",
-        "ci-eval.yaml:3: criteria: expected an object, found a list",
+        (
+            "ci-eval.yaml:3: criteria: expected a mapping such as "
+            "`criteria: {response_match_score: 0.8}`, found a list"
+        ),
     ]
 
 

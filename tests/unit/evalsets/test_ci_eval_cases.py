@@ -153,7 +153,7 @@ def test_a_tool_without_arguments_is_warned_of(tmp_path: Path) -> None:
     text = "- prompt: Hi\n  expected_tools:\n  - look\n  - {name: x}\n  - {name: y, args: {}}"
     ending = (
         "names a tool without 'args'; in 'adk/tool_trajectory_avg_score' it matches no call "
-        "unless 'missing_args' is 'any'"
+        "unless that criterion has `missing_args: any` under `criteria:`"
     )
     assert said(tmp_path, text) == [
         f"warning: 3: [0].expected_tools[0]: {ending}",
