@@ -156,8 +156,8 @@ def test_a_criterion_that_no_case_can_be_scored_by_is_named_with_the_reason(
 def test_what_a_criterion_needs_of_a_case_may_be_missing_everywhere(suite: Suite) -> None:
     assert suite.problems(planned("e", GREETS, REFUNDS), criteria=(WORDS, ASSERTIONS)) == [
         (
-            "error ci-eval.yaml:5: criteria.ci/assertions: cannot score any case: case 'refunds' has "
-            "no assertions; change the cases, or remove the criterion"
+            "error ci-eval.yaml:5: criteria.ci/assertions: cannot score any case: case 'refunds' "
+            "has no assertions; change the cases, or remove the criterion"
         )
     ]
 
