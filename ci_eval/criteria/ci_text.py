@@ -10,12 +10,12 @@ from ci_eval.criteria._numbers_in_text import DecimalMark, decimal, near, number
 from ci_eval.criteria._response_text import said
 from ci_eval.criteria._scored_invocations import Turn, averaged, compared, pairs
 from ci_eval.criteria._share_score import Share, Texts, share
-from ci_eval.criteria._text_patterns import Pattern, matches
 from ci_eval.plugins.points import criterion
 from ci_eval.records.cases import EvalCase, Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace
+from ci_eval.text.patterns import Pattern, matches
 
 _MAX_NUMBERS = 20
 """Maximum number of a response's numbers in the evidence."""

@@ -10,13 +10,13 @@ from ci_eval.criteria._json_equality import equal, within
 from ci_eval.criteria._numbers_in_text import decimal, near
 from ci_eval.criteria._scored_invocations import Turn, averaged, pairs
 from ci_eval.criteria._share_score import Share, share
-from ci_eval.criteria._text_patterns import Pattern, matches
 from ci_eval.criteria._tool_trajectory import NOT_CAPTURED, calls_of, is_captured, shown
 from ci_eval.plugins.points import criterion
 from ci_eval.records.cases import EvalCase, Invocation, Json, Record, Status, ToolCall
 from ci_eval.records.errors import TrialError
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
+from ci_eval.text.patterns import Pattern, matches
 
 _MAX_PAIRS = 10_000
 """Maximum pairs of calls of one tool per invocation, which takes some tenths of a second."""

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.case_language import SCENARIO, did, expecting, on_response, value_on
 
-from ci_eval.criteria import _text_patterns
 from ci_eval.criteria.ci_text import Contains, ExactMatch, Regex
 from ci_eval.plugins.points import Criterion
 from ci_eval.records.cases import Status
 from ci_eval.records.errors import TrialError
+from ci_eval.text import patterns
 
 SILENT: dict[str, Any] = {"intermediate_data": {}}
 THOUGHT = {"final_response": {"parts": [{"text": "Hm.", "thought": True}, {"text": "Yes."}]}}
@@ -191,7 +191,7 @@ def test_a_pattern_that_is_none_is_refused_when_it_is_read(pattern: str):
 
 
 def test_a_pattern_that_would_look_for_ever_ends_as_an_error(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_text_patterns, "MAX_SECONDS", 0.1)
+    monkeypatch.setattr(patterns, "MAX_SECONDS", 0.1)
     endless = Regex(pattern=r"(a+)+$")
     began = time.process_time()  # what `regex` counts, too: work, however long it has to wait
     said = r"did not finish within 0.1 s on a text of 5,001 characters"

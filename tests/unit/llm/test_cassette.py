@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_eval.llm import cassette
+from ci_eval.llm import line_file
 from ci_eval.llm.cassette import Cassette
 from ci_eval.records.errors import UsageError
 from ci_eval.records.questions import Answer
@@ -101,7 +101,7 @@ def test_several_processes_may_write_at_once(tmp_path: Path):
 
 
 def test_a_line_that_is_too_long_holds_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cassette, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(line_file, "MAX_LINE_BYTES", 1000)
     path = tmp_path / "c.jsonl"
     for key, text in zip(KEYS, ("short", "x" * 2000, "short, too"), strict=False):
         opened(path).add(key, Answer(text=text), about="ci/c")
@@ -115,7 +115,7 @@ def test_a_line_that_is_too_long_holds_no_answer(tmp_path: Path, monkeypatch: py
 def test_a_file_that_is_too_long_is_refused(tmp_path: Path):
     path = tmp_path / "c.jsonl"
     opened(path).add(KEYS[0], Answer(text="one"), about="ci/c")
-    os.truncate(path, cassette.MAX_BYTES + 1)
+    os.truncate(path, line_file.MAX_BYTES + 1)
     with pytest.raises(
         UsageError, match=r"c\.jsonl is larger than 1024 MiB, the limit of cassettes"
     ):

@@ -1,0 +1,188 @@
+"""Files of recorded calls: a first line that names the format, then one JSON object a line.
+
+Several processes may write at the same time: each line is written in one piece, under a lock.  A
+process that is killed leaves at most one line without an end, which readers ignore.
+"""
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from ci_eval.records.errors import Problem, UsageError
+
+MAX_BYTES = 1 << 30
+"""Maximum size of a file, in bytes."""
+MAX_LINE_BYTES = 16 * 1024 * 1024
+"""Maximum length of a line, in bytes."""
+_HINT = "record a new one under another name, or remove it"
+_LOCK_OFFSET = 1 << 40
+"""Offset of the locked byte, beyond the end of any file."""
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
+
+
+class LineFile:
+    """The file at `path`, named `shown` in messages; its first line is `{"FORMAT":VERSION}`."""
+
+    def __init__(self, path: Path, *, shown: str, of: str, version: int) -> None:
+        self._path = path
+        self._format = of
+        self._version = version
+        self._head = f'{{"{of}":{version}}}\n'.encode()
+        self.shown = shown
+        """Path of the file in messages."""
+
+    @property
+    def exists(self) -> bool:
+        """True if there is a file."""
+        return self._path.exists()
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the offset and the text of each complete line after the first.
+
+        Raises:
+            UsageError: it is not a regular file, not a cassette of this version, or too large.
+
+        """
+        if not self.exists:
+            return
+        if self._path.stat().st_size > MAX_BYTES:
+            message = f"{self.shown} is larger than {MAX_BYTES >> 20} MiB, the limit of cassettes"
+            raise UsageError(message, hint=_HINT)
+        at = 0
+        with self._open() as file:
+            for number, line in enumerate(_lines(file)):
+                if number == 0:
+                    self._check_head(line)
+                elif line.endswith(b"}\n"):
+                    yield at, line
+                at += len(line)
+
+    def line(self, at: int, length: int) -> bytes:
+        """Return the line at an offset; another process may have replaced the file."""
+        with self._open() as file:
+            file.seek(at)
+            return file.read(length)
+
+    def begin(self) -> None:
+        """Create the file if it is missing, and check that it can be written.
+
+        Raises:
+            OSError: it cannot be written.
+            UsageError: it is not a regular file.
+
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._locked() as file:
+            if not os.fstat(file).st_size:
+                _write(file, self._head)
+
+    def append(self, line: bytes) -> tuple[int, int]:
+        """Write a line; return its offset and its length."""
+        with self._locked() as file:
+            at = size = os.fstat(file).st_size
+            before = b""
+            if not size:  # the file was removed meanwhile
+                before = self._head
+            elif _byte_at(file, size - 1) != b"\n":  # a killed process left half a line
+                before = b"\n"
+            _write(file, before + line)
+            return at + len(before), len(line)
+
+    def rewrite(self, arranged: Callable[[Iterator[bytes]], Iterable[bytes]]) -> None:
+        """Replace all complete lines by what `arranged` makes of them."""
+        if not self.exists or sys.platform == "win32":  # open files cannot be replaced
+            return
+        with self._locked():
+            beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+            kept = arranged(line for _, line in self.lines())
+            beside.write_bytes(self._head + b"".join(kept))
+            beside.replace(self._path)
+
+    def _open(self) -> IO[bytes]:
+        """Open the file for reading, without waiting for the writer of a pipe.
+
+        Raises:
+            UsageError: it is not a regular file.
+
+        """
+        file = os.open(self._path, os.O_RDONLY | _NONBLOCK | getattr(os, "O_BINARY", 0))
+        try:
+            self._check_regular(file)
+        except BaseException:
+            os.close(file)
+            raise
+        return os.fdopen(file, "rb")
+
+    def _check_regular(self, file: int) -> None:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise UsageError(problems=[Problem("is not a file", self.shown)])
+
+    def _check_head(self, line: bytes) -> None:
+        pattern = rb'\{"' + re.escape(self._format).encode() + rb'":([0-9]{1,9})[,}]'
+        found = re.match(pattern, line)
+        if found and int(found[1]) == self._version:
+            return
+        if found:
+            given = int(found[1])
+            message = f"is a version {given} cassette; this ci-eval reads version {self._version}"
+        else:
+            message = f"is not a {self._format}"
+        raise UsageError(f"{self.shown} {message}", hint=_HINT)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """Open the file for appending, with the lock held."""
+        file = self._open_locked()
+        while os.fstat(file).st_ino != self._path.stat().st_ino:  # the file was replaced meanwhile
+            os.close(file)
+            file = self._open_locked()
+        try:
+            yield file
+        finally:
+            os.close(file)
+
+    def _open_locked(self) -> int:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NONBLOCK | getattr(os, "O_BINARY", 0)
+        # Resolve links first: a link that replaces the file meanwhile is refused.
+        file = os.open(self._path.resolve(), flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        try:
+            self._check_regular(file)
+            _lock(file)
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield lines; a line that is too long comes in pieces, which hold no answer."""
+    return iter(lambda: file.readline(MAX_LINE_BYTES), b"")
+
+
+def _lock(file: int) -> None:
+    """Wait for the lock on `file`; closing the file releases it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(file, _LOCK_OFFSET, os.SEEK_SET)  # a locked byte cannot be read by others
+        msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _byte_at(file: int, at: int) -> bytes:
+    os.lseek(file, at, os.SEEK_SET)
+    return os.read(file, 1)
+
+
+def _write(file: int, text: bytes) -> None:
+    rest = memoryview(text)
+    while rest:
+        rest = rest[os.write(file, rest) :]
