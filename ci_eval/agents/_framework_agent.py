@@ -15,13 +15,14 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError
 
 from ci_eval.agents._agent_input import opening, session_ids
+from ci_eval.agents._behind_gateway import CallingModels, Models, behind_gateway
 from ci_eval.plugins.points import Agent, RunningAgent, Session
 from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import BadAnswerError, TrialError, failure_kind
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import TARGET, UnderPython
-from ci_eval.runtime.workers.worker_pool import Adapter, Lease, Pool
+from ci_eval.runtime.workers.worker_pool import Adapter, Lease, Pool, Size
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 
@@ -37,7 +38,7 @@ ObjectName = Annotated[str, AfterValidator(_named)]
 """A module and an object in it; modules are imported from the folder of the configuration."""
 
 
-class Framework(UnderPython, Agent):
+class Framework(UnderPython, CallingModels, Agent):
     """An agent of a framework, in its own worker processes.
 
     Its adapter's file, and the field with the target, have the name of its type.  The other fields
@@ -46,6 +47,11 @@ class Framework(UnderPython, Agent):
 
     workers: int = Field(default=1, ge=1, le=256)
     """Number of worker processes; more than one only helps if Python code is the bottleneck."""
+
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
+        """Yield the errors in the interpreter, the environment and the models."""
+        yield from super().check(context)
+        yield from self.wrong_models(context)
 
     @property
     def target(self) -> str:
@@ -80,9 +86,15 @@ class Framework(UnderPython, Agent):
         """Start the workers; leaving the context stops them."""
         options = type(self).model_fields.keys() - Framework.model_fields.keys() - {self.type_name}
         adapter = Adapter(self.type_name, self.model_dump(mode="json", include=options))
-        pooled = self.pool_of(self.target, context, adapter=adapter, workers=self.workers)
-        async with pooled as pool:
-            yield _Running(self, pool, session_ids(context))
+        async with behind_gateway(self, context) as (agent, inner, models):
+            pooled = agent.pool_of(
+                self.target,
+                inner,
+                adapter=adapter,
+                size=Size(self.workers, variables=models.variables),
+            )
+            async with pooled as pool:
+                yield _Running(self, pool, session_ids(context), models)
 
 
 def validated(fields: Mapping[str, Json], message: Content) -> Invocation:
@@ -107,9 +119,10 @@ class _Running:
     agent: Framework
     pool: Pool
     session_ids: Iterator[str]
+    models: Models
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
-        lease = await self.pool.open(alone=alone)
+        lease = await self.pool.open(alone=alone or self.models.needs_apart)
         session = self.agent.opening(trial, next(self.session_ids))
         if trial.case.tool_mocks:
             session["tool_mocks"] = trial.case.tool_mocks.model_dump(mode="json")
@@ -117,7 +130,8 @@ class _Running:
             session["memento"] = memento["of_agent"]
             if trial.case.tool_mocks:
                 session["tool_mocks"]["used"] = memento["used"]
-        return _Conversation(self.agent, lease, session)
+        found = _Conversation(self.agent, lease, session)
+        return self.models.session(found, trial, lease.link.env, lease.number, memento)
 
 
 class _Conversation(Session):

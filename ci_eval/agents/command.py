@@ -4,13 +4,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import Field
 
 from ci_eval.agents._agent_input import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
 from ci_eval.agents._agent_reply import to_invocation, unexpected
+from ci_eval.agents._behind_gateway import CallingModels, Models, behind_gateway
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import TrialError
@@ -26,7 +27,7 @@ GRACE_S = 1.0
 
 
 @agent("command")
-class Command(Agent):
+class Command(CallingModels, Agent):
     """Any command that reads a line of JSON for each message, and answers with a line of JSON.
 
     It reads `{"message", "history", "session"}` from standard input: the user's message (a text;
@@ -58,6 +59,7 @@ class Command(Agent):
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the errors in the program, the folder and the environment."""
+        yield from self.wrong_models(context)
         for message in refused(self.env):
             yield "env", message
         if not find_agent_program(self.command[0], context, self.env):
@@ -72,12 +74,13 @@ class Command(Agent):
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Accept conversations; leaving the context ends all processes."""
-        launch = Launch.of(self.command, context, self.env, self.cwd)
-        commands = _Commands(launch, self.per, session_ids(context))
-        try:
-            yield commands
-        finally:
-            await commands.stop()
+        async with behind_gateway(self, context) as (agent, inner, models):
+            launch = Launch.of(self.command, inner, agent.env, self.cwd)
+            commands = _Commands(launch, self.per, session_ids(context), models)
+            try:
+                yield commands
+            finally:
+                await commands.stop()
 
 
 @dataclass(frozen=True)
@@ -87,21 +90,26 @@ class _Commands:
     launch: Launch
     per: Literal["session", "message"]
     ids: Iterator[str]
+    models: Models
     processes: set["_Process"] = field(default_factory=set)
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # it always is
         refuse_tool_mocks(trial, "command")
         session = opening(trial, next(self.ids))
-        if self.per == "session":
-            return _Conversation(self, session, [], await self.start())
+        history: list[Json] = []
         if memento:
-            return _Conversation(self, memento["session"], memento["history"], None)
-        return _Conversation(self, session, [], None)
+            session, history = memento["session"], memento["history"]
+        # Each conversation has its own processes.
+        env = {**self.launch.env, **self.models.variables()}
+        launch = replace(self.launch, env=env)
+        process = await self.start(launch) if self.per == "session" else None
+        found = _Conversation(self, launch, session, history, process)
+        return self.models.session(found, trial, env, 1, memento)
 
-    async def start(self) -> "_Process":
+    async def start(self, launch: Launch) -> "_Process":
         process = _Process()
-        await process.child.start(self.launch)
+        await process.child.start(launch)
         self.processes.add(process)
         return process
 
@@ -169,6 +177,7 @@ class _Conversation(Session):
     """One conversation."""
 
     commands: _Commands
+    launch: Launch
     session: dict[str, Json]
     history: list[Json]
     process: _Process | None
@@ -189,7 +198,7 @@ class _Conversation(Session):
         asked = as_asked(message)
         question = {"message": asked, "history": self.history, "session": self.session}
         started = time.perf_counter()
-        process = self.process or await self.commands.start()
+        process = self.process or await self.commands.start(self.launch)
         try:
             reply = await process.ask(question, last=self.process is None)
         except BaseException:

@@ -9,18 +9,19 @@ from pydantic import Field
 
 from ci_eval.agents._agent_input import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
 from ci_eval.agents._agent_reply import to_invocation, unexpected
+from ci_eval.agents._behind_gateway import CallingModels, Models, behind_gateway
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import BadAnswerError, TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import PythonTarget
-from ci_eval.runtime.workers.worker_pool import Lease, Pool
+from ci_eval.runtime.workers.worker_pool import Lease, Pool, Size
 from ci_eval.runtime.workers.worker_wire import shown
 
 
 @agent("python")
-class Python(PythonTarget, Agent):
+class Python(PythonTarget, CallingModels, Agent):
     """A Python callable, `module:callable`, sync or async, in its own worker processes.
 
     It is called with the user's message (a text; ADK's content object if there is more than text)
@@ -48,11 +49,18 @@ class Python(PythonTarget, Agent):
     """Whether `history` and `session` are its whole state. Set `false` for a callable that keeps
     other state: a resumed run then starts its conversations over."""
 
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
+        """Yield the errors in the interpreter, the environment and the models."""
+        yield from super().check(context)
+        yield from self.wrong_models(context)
+
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Start the workers; leaving the context stops them."""
-        async with self.pool(context, workers=self.workers, threads=self.threads) as pool:
-            yield _Running(pool, session_ids(context), resumable=self.resumable)
+        async with behind_gateway(self, context) as (agent, inner, models):
+            size = Size(self.workers, self.threads, models.variables)
+            async with agent.pool(inner, size) as pool:
+                yield _Running(pool, session_ids(context), models, resumable=self.resumable)
 
 
 @dataclass(frozen=True)
@@ -61,17 +69,19 @@ class _Running:
 
     pool: Pool
     session_ids: Iterator[str]
+    models: Models
     resumable: bool
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         refuse_tool_mocks(trial, "python")
-        lease = await self.pool.open(alone=alone)
-        memento = memento or {
+        lease = await self.pool.open(alone=alone or self.models.needs_apart)
+        held = memento or {
             "session": opening(trial, next(self.session_ids)),
             "state": None,
             "history": [],
         }
-        return _Conversation(lease, memento, resumable=self.resumable)
+        found = _Conversation(lease, held, resumable=self.resumable)
+        return self.models.session(found, trial, lease.link.env, lease.number, memento)
 
 
 class _Conversation(Session):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ci_eval.agents._behind_gateway import in_mode
 from ci_eval.cli import console, logs
 from ci_eval.config import load as configuration
 from ci_eval.config.handed_secrets import with_secrets
@@ -41,14 +42,17 @@ def context_of(config: Path) -> RunContext:
     )
 
 
-def load(config: str, *, runs_python: bool = False) -> tuple[Config, RunContext]:
+def load(
+    config: str, *, runs_python: bool = False, models_mode: str = ""
+) -> tuple[Config, RunContext]:
     """Return the configuration at `config` and its run context.
 
-    With `runs_python`, Python files that build criteria or evalsets are run.
+    With `runs_python`, Python files that build criteria or evalsets are run.  A `models_mode`
+    replaces that of all agents.
     """
     path = Path(config)
     require_config(path, config)
-    context = replace(context_of(path), runs_python=runs_python)
+    context = replace(context_of(path), runs_python=runs_python, models_mode=models_mode)
     loaded = configuration.load(path, shown=config, context=context)
     return loaded, with_secrets(context, loaded)
 
@@ -81,9 +85,11 @@ def planned(
         NothingSelectedError: all cases passed in that run.
 
     """
-    loaded, context = load(config, runs_python=runs_python)
+    mode = options.get("models") or ""
+    loaded, context = load(config, runs_python=runs_python, models_mode=mode)
     job = job_name(context.env, options.get("section", ""))
     context = replace(context, job=job, page_url=options.get("report_url", ""))
+    loaded = replace(loaded, agents=in_mode(loaded.agents, mode))
     if options.get("judge_mode"):
         loaded = replace(loaded, judging=loaded.judging.in_mode(options["judge_mode"]))
     selection = Selection(

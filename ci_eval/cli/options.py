@@ -61,6 +61,11 @@ judge_mode_option = click.option(
     type=click.Choice(["auto", "record", "replay", "off"]),
     help="Use of cached judge responses; replay calls no model.",
 )
+models_option = click.option(
+    "--models",
+    type=click.Choice(["live", "record", "replay", "auto"]),
+    help="Use of recorded calls of agents' models; replay calls none.",
+)
 baseline_save_option = click.option(
     "--baseline-save",
     type=click.Choice(["auto", "always"]),

@@ -2,6 +2,7 @@
 
 from ci_eval.records.bounds import MAX_COUNT
 from ci_eval.records.cases import Invocation, Json
+from ci_eval.records.model_usage import ModelUsage
 
 _TOKENS = {
     "input": ("prompt_token_count", "tool_use_prompt_token_count"),
@@ -14,7 +15,9 @@ _TOKENS = {
 
 
 def tokens_of(invocation: Invocation) -> dict[str, int]:
-    """Return the reported tokens of an invocation by kind."""
+    """Return the tokens of an invocation by kind: as the gateway counted them, else as reported."""
+    if invocation.metered is not None:
+        return _metered(invocation.metered)
     tokens: dict[str, int] = {}
     for event in invocation.events or ():
         for kind, fields in _TOKENS.items():
@@ -22,6 +25,17 @@ def tokens_of(invocation: Invocation) -> dict[str, int]:
             if any(count is not None for count in counts):
                 tokens[kind] = tokens.get(kind, 0) + sum(count or 0 for count in counts)
     return tokens
+
+
+def _metered(usage: ModelUsage) -> dict[str, int]:
+    if usage.uncounted:
+        return {}
+    return {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cached": usage.cached_tokens,
+        "reasoning": usage.thought_tokens,
+    }
 
 
 def _count(usage: dict[str, Json] | None, field: str) -> int | None:

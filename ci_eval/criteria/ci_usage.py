@@ -66,23 +66,30 @@ class Latency(Consumption):
 
 @criterion("ci/cost_usd")
 class Cost(Consumption):
-    """Cost of the models over the conversation in US dollars, as reported by the agent.
+    """Cost of the models over the conversation in US dollars.
 
-    It is not derived from tokens and price lists. If an invocation reports no cost, the score is
-    skipped, or an error if there is a threshold.
+    With `models:`, the gateway counts tokens and takes list prices, in `replay` those of what was
+    recorded. Else it is the cost that the agent reports. If the cost of an invocation is unknown,
+    the score is skipped, or an error if there is a threshold.
     """
 
     unreported = "the agent does not report the cost of each invocation"
 
     def measure(self, trace: Trace) -> Sequence[float | None]:
         """Return the dollars of each invocation."""
-        return [each.cost_usd for each in trace.invocations]
+        return [self._cost(each) for each in trace.invocations]
+
+    def _cost(self, invocation: Invocation) -> float | None:
+        if (usage := invocation.metered) is None:
+            return invocation.cost_usd
+        return None if usage.unpriced else usage.cost_usd
 
 
 @criterion("ci/tokens")
 class Tokens(Consumption):
-    """Tokens that models read and wrote over the conversation, as reported by the agent.
+    """Tokens that models read and wrote over the conversation.
 
+    With `models:`, the gateway counts them; else they are what the agent reports.
     Input tokens are prompts and the results of built-in tools, cached or not; output tokens are
     answers and thoughts. If an invocation does not report what is counted, the score is skipped,
     or an error if there is a threshold.
@@ -101,6 +108,22 @@ class Tokens(Consumption):
         kinds = {"input", "output"} if self.count == "total" else {self.count}
         counts = tokens_of(invocation)
         return sum(counts[kind] for kind in kinds) if kinds <= counts.keys() else None
+
+
+@criterion("ci/model_calls")
+class ModelCalls(Consumption):
+    """Number of calls of models over the conversation, which the gateway counts.
+
+    Without `models:` in the agent's configuration, the score is skipped, or an error if there is a
+    threshold.
+    """
+
+    unreported = "the agent's calls of models do not pass the gateway; set its `models`"
+
+    def measure(self, trace: Trace) -> Sequence[float | None]:
+        """Return the number of calls of each invocation."""
+        metered = [each.metered for each in trace.invocations]
+        return [None if usage is None else usage.calls for usage in metered]
 
 
 @criterion("ci/tool_calls")

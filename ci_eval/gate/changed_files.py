@@ -7,6 +7,7 @@ from typing import Any
 from ci_eval.config.python_files import python_file
 from ci_eval.config.validated_config import Config
 from ci_eval.gate.earlier_config import EarlierConfig, section
+from ci_eval.llm.gateway.options import DEFAULT_CASSETTE
 from ci_eval.plugins import points
 from ci_eval.plugins.points import JudgedCriterion, WorkerCriterion
 from ci_eval.runtime.clone import Clone
@@ -32,6 +33,10 @@ def changed_files(
         file = recording_of(spec) if name in before.section("agents") else ""
         if file and differs(clone, start, file):
             yield f"agent {name}: its recording {context.shown(file)} is part of this change"
+        cassette = cassette_of(spec) if name in before.section("agents") else ""
+        if cassette and differs(clone, start, cassette):
+            shown = context.shown(cassette)
+            yield f"agent {name}: its model cassette {shown} is part of this change"
     if before.asks:
         yield from _of_judges(config, start, context)
     for name, criterion in config.criteria.items():
@@ -62,6 +67,16 @@ def recording_of(spec: Any) -> str:
     given = spec if isinstance(spec, Mapping) else {}
     kinds = [name for name in given if name in points.agent]
     return next((str(given[name]) for name in kinds if not points.agent[name].converses), "")
+
+
+def cassette_of(spec: Any) -> str:
+    """Return the cassette with an agent's calls of models; empty if none can be replayed."""
+    given = spec.get("models") if isinstance(spec, Mapping) else None
+    if isinstance(given, str):
+        given = {"mode": given}
+    if not isinstance(given, Mapping):
+        return ""
+    return str(given.get("cassette", DEFAULT_CASSETTE))
 
 
 def differs(clone: Clone, start: str, path: str) -> bool:

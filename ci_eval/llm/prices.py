@@ -1,8 +1,9 @@
 """Prices of models: list prices from `genai-prices`, unless the user gives their own."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -24,6 +25,53 @@ class Price(Record):
     def of(self, input_tokens: int, output_tokens: int) -> float:
         """Return the cost of a call, in US dollars."""
         return (self.input * input_tokens + self.output * output_tokens) / 1e6
+
+
+class Tokens(NamedTuple):
+    """Tokens of one call, as providers bill them."""
+
+    input: int
+    """Input tokens, cached ones included."""
+    output: int
+    """Output tokens, thoughts included."""
+    cached: int = 0
+    """Input tokens that were read from the provider's cache."""
+    written: int = 0
+    """Input tokens that were written to it."""
+
+
+def cost_of(
+    names: Iterable[str], tokens: Tokens, given: Mapping[str, Price], *, provider: str
+) -> float | None:
+    """Return the cost of a call of the first model in `names` with a price; else `None`.
+
+    `provider` is the id of the provider in `genai-prices`.
+    """
+    each = [name.removeprefix("models/") for name in names if name]
+    for name in each:
+        if name in given:
+            return given[name].of(tokens.input, tokens.output)
+    costs = (_list_cost(name, tokens, provider) for name in each)
+    return next((cost for cost in costs if cost is not None), None)
+
+
+def _list_cost(model: str, tokens: Tokens, provider: str) -> float | None:
+    """Return the cost at today's list price, cached tokens at theirs."""
+    from genai_prices import Usage, calc_price
+
+    if _OTHER_UNITS.search(model):
+        return None
+    cached = min(tokens.cached, tokens.input)
+    usage = Usage(
+        input_tokens=tokens.input,
+        cache_read_tokens=cached,
+        cache_write_tokens=min(tokens.written, tokens.input - cached),
+        output_tokens=tokens.output,
+    )
+    try:
+        return float(calc_price(usage, model, provider_id=provider).total_price)
+    except LookupError:
+        return None
 
 
 def price_of(model: str, given: Mapping[str, Price]) -> Price | None:

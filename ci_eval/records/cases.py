@@ -21,6 +21,7 @@ from pydantic.alias_generators import to_camel
 
 from ci_eval.records.bounds import Moment, Seconds, Total
 from ci_eval.records.finish_reasons import FinishReason
+from ci_eval.records.model_usage import ModelUsage
 
 SCHEMA_VERSION = 1
 """The version of every stored file; raised if older readers would misread it."""
@@ -255,6 +256,8 @@ class Invocation(AdkRecord):
     """Calls that need an external answer before the agent continues."""
     finish_reason: FinishReason = None
     """Why the final response is incomplete, such as `MAX_TOKENS`."""
+    metered: ModelUsage | None = None
+    """Usage of models, if the agent's calls passed the gateway."""
     unseen: bool = False
     """Whether the called or expected tool calls are unknown."""
 

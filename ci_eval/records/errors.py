@@ -144,6 +144,7 @@ FailureKind = Literal[
     "crash",
     "internal",
     "judge",
+    "models",
     "not_recorded",
     "not_run",
     "protocol",
@@ -165,8 +166,10 @@ FailureKind = Literal[
 - `internal`: a bug in ci-eval. Report it with all that was printed.
 - `judge`: a model gave no answer. Check key, model and quota of `judge:`, then continue with
   `ci-eval run --resume`.
-- `not_recorded`: a recording lacks the case. Record the case with `ci-eval run --record`, or
-  leave it out.
+- `models`: a call of a model was refused: a budget is used up, or the model is not allowed. Change
+  `models:` of the agent; see [The model gateway](../model-gateway.md).
+- `not_recorded`: a recording lacks the case, or a cassette a call of a model. Record the case with
+  `ci-eval run --record`, or with `--models record`; or leave it out.
 - `not_run`: the shard with the case has no report. Run the shard again, then merge.
 - `protocol`: a reply cannot be understood. Make the agent reply as its [type](agents.md)
   describes.

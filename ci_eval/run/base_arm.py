@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ci_eval.agents._behind_gateway import in_mode
 from ci_eval.config import handed_secrets
 from ci_eval.config import load as configuration
 from ci_eval.forge.missing_commit import fetch_missing
@@ -103,7 +104,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     config = configuration.load(path, shown=f"{commit[:7]}:{planned.config.shown}", context=own)
     own = handed_secrets.with_secrets(own, config)
     before = plan(config, own, repeats=1)
-    agents = _agents(planned, before)
+    agents = in_mode(_agents(planned, before), own.models_mode)
     pairs = {pair: criteria for pair, criteria in planned.pairs.items() if pair[0] in agents}
     known = {trial.key.place: trial.fingerprint for trial in before.trials()}
     places = frozenset(

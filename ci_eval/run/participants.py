@@ -4,7 +4,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
+from ci_eval.agents._behind_gateway import CallingModels
 from ci_eval.llm import model_client
+from ci_eval.llm.gateway.gateway import check_models
 from ci_eval.plugins.points import Scorer, WorkerCriterion
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import TrialKey
@@ -65,6 +67,11 @@ def check(plan: Plan, context: RunContext) -> None:
         OSError: the cassette cannot be written.
 
     """
+    for name in dict.fromkeys(agent for agent, _ in plan.pairs):
+        found: object = plan.config.agents[name]
+        options = found.handled(context) if isinstance(found, CallingModels) else None
+        if options:
+            check_models(name, options, context)
     judged, simulation = [*plan.judged.values()], plan.simulation
     if judged or simulation:
         model_client.check(plan.config.judging, judged, context, simulation=simulation)

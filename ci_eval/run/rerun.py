@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
+from ci_eval.agents._behind_gateway import CallingModels
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.both_arms import LOOKS
 from ci_eval.gate.compare import Examined, examine
@@ -79,7 +80,9 @@ class Redraw:
 
 
 def _converses(plan: Plan, agent: str) -> bool:
-    return plan.config.agents[agent].converses
+    found: object = plan.config.agents[agent]
+    replays = isinstance(found, CallingModels) and found.replays
+    return plan.config.agents[agent].converses and not replays
 
 
 class Redraws(NamedTuple):

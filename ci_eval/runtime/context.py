@@ -41,6 +41,8 @@ class RunContext:
     """The values that no output may hold; by default those in `env`."""
     change: "RunContext | None" = None
     """In the base arm, the context of the change; else `None`."""
+    models_mode: str = ""
+    """What to do with agents' calls of models, if the user says so for this run."""
     runs_python: bool = False
     """Whether the command runs code of the repository, such as agents and Python files that build
     evalsets."""

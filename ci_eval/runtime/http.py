@@ -208,16 +208,21 @@ async def _events(request: Request, response: "ClientResponse") -> AsyncGenerato
 
     """
     parser = EventParser()
-    async with aclosing(_chunks(request, response)) as chunks:
-        async for chunk in chunks:
+    async with aclosing(chunks(request, response)) as found:
+        async for chunk in found:
             for event in parser.feed(chunk):
                 yield event
     for event in parser.end():
         yield event
 
 
-async def _chunks(request: Request, response: "ClientResponse") -> AsyncGenerator[bytes, None]:
-    """Yield the body in chunks as it arrives."""
+async def chunks(request: Request, response: "ClientResponse") -> AsyncGenerator[bytes, None]:
+    """Yield the body in chunks as it arrives.
+
+    Raises:
+        TrialError: the connection was lost, or the body is too long.
+
+    """
     size = 0
     with _trial_errors(request):
         async for chunk in response.content.iter_any():
@@ -304,7 +309,7 @@ class Net:
             TrialError: there is no response, or it is too large.
 
         """
-        async with self._opened(request) as response:
+        async with self.opened(request) as response:
             return await _whole(request, response)
 
     @asynccontextmanager
@@ -316,7 +321,7 @@ class Net:
             TrialError: there is no response, or it is not a stream.
 
         """
-        async with self._opened(request) as response:
+        async with self.opened(request) as response:
             # Some servers declare their events as plain text.
             is_whole = response.content_type in ("application/json", "text/html")
             if is_whole or not 200 <= response.status < 300:
@@ -328,7 +333,13 @@ class Net:
                 yield events
 
     @asynccontextmanager
-    async def _opened(self, request: Request) -> AsyncIterator["ClientResponse"]:
+    async def opened(self, request: Request) -> AsyncIterator["ClientResponse"]:
+        """Send `request`, and provide the response, whatever its status, before its body is read.
+
+        Raises:
+            TrialError: there is no response.
+
+        """
         session = self._direct if is_local(request.url) else self._session
         with _trial_errors(request):
             response = await session.request(
@@ -344,6 +355,6 @@ class Net:
 
 
 async def _whole(request: Request, response: "ClientResponse") -> Response:
-    async with aclosing(_chunks(request, response)) as chunks:
-        body = b"".join([chunk async for chunk in chunks])
+    async with aclosing(chunks(request, response)) as found:
+        body = b"".join([chunk async for chunk in found])
     return Response(request, response.status, response.headers, body)

@@ -1,10 +1,12 @@
-"""Regular expressions on untrusted text.
+"""Patterns: regular expressions on untrusted text, and names with `*`.
 
 Python's `re` may backtrack for years on some patterns and cannot be interrupted.  The `regex`
 package has the same syntax and supports a timeout.
 """
 
 import functools
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
@@ -56,8 +58,30 @@ def matches(pattern: str, text: str, *, ignore_case: bool = False, full: bool = 
     try:
         return look(text, timeout=MAX_SECONDS) is not None
     except TimeoutError:
-        message = (
-            f"the pattern {pattern[:100]!r} did not finish within {MAX_SECONDS:g} s on a text of "
-            f"{len(text):,} characters; avoid repetitions that can match the same characters"
-        )
-        raise TrialError("unsupported", message) from None
+        raise _too_slow(pattern, text) from None
+
+
+def replaced(pattern: str, text: str, by: str) -> str:
+    """Return `text` with every match of the pattern replaced.
+
+    Raises:
+        TrialError: the search takes too long.
+
+    """
+    try:
+        return compiled(pattern).sub(lambda _: by, text, timeout=MAX_SECONDS)
+    except TimeoutError:
+        raise _too_slow(pattern, text) from None
+
+
+def fits_any(name: str, globs: Iterable[str]) -> bool:
+    """Return True if a name is one of these, or fits a pattern such as `gemini-2.5-*`."""
+    return any(fnmatchcase(name, each) for each in globs)
+
+
+def _too_slow(pattern: str, text: str) -> TrialError:
+    message = (
+        f"the pattern {pattern[:100]!r} did not finish within {MAX_SECONDS:g} s on a text of "
+        f"{len(text):,} characters; avoid repetitions that can match the same characters"
+    )
+    return TrialError("unsupported", message)

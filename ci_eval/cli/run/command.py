@@ -13,6 +13,7 @@ from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.options import (
     config_option,
     judge_mode_option,
+    models_option,
     record_option,
     repeats_option,
     selection_options,
@@ -55,6 +56,7 @@ from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 @click.option("--plan", metavar="FILE", help="Plan of the shards, by `ci-eval plan --shards N`.")
 @record_option
 @judge_mode_option
+@models_option
 @click.option("--adk-results", metavar="DIR", help="Write ADK result files for `adk web DIR`.")
 @finishing_options
 def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:

@@ -15,7 +15,7 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import similar_path
 from ci_eval.runtime.processes import Launch
 from ci_eval.runtime.workers.setup_commands import Command, Setup
-from ci_eval.runtime.workers.worker_pool import WORKER, Adapter, Pool
+from ci_eval.runtime.workers.worker_pool import ONE, WORKER, Adapter, Pool, Size
 from ci_eval.runtime.workers.worker_wire import encode
 
 TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -79,8 +79,7 @@ class UnderPython(Record):
         context: RunContext,
         *,
         adapter: Adapter | None = None,
-        workers: int = 1,
-        threads: int | None = None,
+        size: Size = ONE,
     ) -> AsyncIterator[Pool]:
         """Provide workers for `target` until the context is left.
 
@@ -96,11 +95,11 @@ class UnderPython(Record):
             root = context.root.resolve()
             adapted = (str(adapter.path), encode(adapter.options)) if adapter else ()
             argv = (interpreter, WORKER, str(root), target, *adapted)
-            env = environments.agent_environment(context, self.env)
+            env = {**environments.agent_environment(context, self.env), **size.variables()}
             return Launch(argv, env, root, context.agent_account)
 
         async with setup.in_use():
-            pool = Pool(prepare, workers=workers, threads=threads)
+            pool = Pool(prepare, workers=size.workers, threads=size.threads)
             try:
                 yield pool
             finally:
@@ -157,11 +156,9 @@ class PythonTarget(UnderPython, _Named):
         yield "python", self.python
 
     @asynccontextmanager
-    async def pool(
-        self, context: RunContext, *, workers: int = 1, threads: int | None = None
-    ) -> AsyncIterator[Pool]:
+    async def pool(self, context: RunContext, size: Size = ONE) -> AsyncIterator[Pool]:
         """Provide workers for the callable until the context is left."""
-        async with self.pool_of(self.python, context, workers=workers, threads=threads) as pool:
+        async with self.pool_of(self.python, context, size=size) as pool:
             yield pool
 
 

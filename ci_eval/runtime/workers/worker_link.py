@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -50,6 +50,8 @@ class Link:
         """The cancelled calls, done once the worker has reported their output."""
         self._blocked: set[int] = set()
         self._folder = ""
+        self.env: Mapping[str, str] = {}
+        """The environment of the worker."""
         self._lost: Callable[[], TrialError] | None = None
         self._child = Child(self._on_line, self._on_end)
 
@@ -63,6 +65,7 @@ class Link:
         """
         link = cls()
         link._folder = f"{launch.cwd}{os.sep}"
+        link.env = launch.env
         deadline = asyncio.get_running_loop().time() + START_TIMEOUT_S
         await link._child.start(launch)
         try:

@@ -16,7 +16,9 @@ MAX_OUTPUT_CHARS = 4000
 class Output:
     """The beginning and the end of one conversation's output."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+        """The number of the conversation; 0 if it has none."""
         self._head = self._tail = ""
         self._size = 0
 

@@ -33,6 +33,20 @@ class Adapter(NamedTuple):
         return Path(__file__).parent / "adapters" / f"{self.name}_adapter.py"
 
 
+class Size(NamedTuple):
+    """The size of a pool, and what each of its workers gets."""
+
+    workers: int = 1
+    threads: int | None = None
+    """The most conversations at a time in one worker; `None` for any number."""
+    variables: Callable[[], Mapping[str, str]] = dict
+    """Returns what the environment of one more worker has besides."""
+
+
+ONE = Size()
+"""One worker, for any number of conversations."""
+
+
 @dataclass
 class _Slot:
     """A slot for one worker at a time."""

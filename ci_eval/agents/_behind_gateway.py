@@ -1,0 +1,195 @@
+"""Agents whose calls of models pass the gateway."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ci_eval.llm.gateway.conversations import Conversation
+from ci_eval.llm.gateway.gateway import Gateway, gateway_for
+from ci_eval.llm.gateway.options import ModelOptions, unreachable
+from ci_eval.llm.gateway.providers import ADDRESS, KEYS, held
+from ci_eval.plugins.points import Agent, Session
+from ci_eval.records.cases import Content, Invocation, Json, Record
+from ci_eval.records.errors import DisturbedError, TrialError
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.environments import Declared, agent_environment
+
+
+class CallingModels(Record):
+    """An agent that calls models by itself, in a process that we start."""
+
+    models: ModelOptions | None = None
+    """The model gateway: records, replays, meters and limits the agent's calls of models, and keeps
+    the keys from it. A mode alone, such as `models: replay`, or options. Default: the agent calls
+    its models itself."""
+
+    env: Declared
+
+    @property
+    def replays(self) -> bool:
+        """True if there are no answers but those that are recorded."""
+        return self.models is not None and self.models.mode == "replay"
+
+    def handled(self, context: RunContext) -> ModelOptions | None:
+        """Return the options of the gateway in this run; `None` if calls do not pass it."""
+        return self.models and self.models.in_mode(context.models_mode)
+
+    def wrong_models(self, context: RunContext) -> Iterator[tuple[str, str]]:
+        """Yield the services that the agent calls and the gateway cannot replay."""
+        options = self.handled(context)
+        if options is None or options.mode != "replay":
+            return
+        variables = {**agent_environment(context, self.env), **dict.fromkeys(_named(self.env), "1")}
+        for service, variable in unreachable(variables).items():
+            message = f"calls of {service} cannot be replayed, and {variable} leads the agent to it"
+            yield "models", f"{message}; remove the variable, or choose another mode"
+
+
+def in_mode(agents: Mapping[str, Agent], mode: str) -> dict[str, Agent]:
+    """Return the agents with another mode for their calls of models, unless it is empty."""
+    return {
+        name: agent.model_copy(update={"models": agent.models.in_mode(mode)})
+        if isinstance(agent, CallingModels) and agent.models
+        else agent
+        for name, agent in agents.items()
+    }
+
+
+def _named(declared: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield the variables that are passed on, whether they are set or not."""
+    yield from (name for name, value in declared.items() if value is None and "*" not in name)
+
+
+@dataclass(frozen=True)
+class Models:
+    """The calls of models of a started agent; without a gateway, they are its own."""
+
+    gateway: Gateway | None = None
+    declared: frozenset[str] = frozenset()
+    """The names of the variables that the agent gets."""
+
+    @property
+    def needs_apart(self) -> bool:
+        """Whether each conversation needs a process of its own."""
+        return self.gateway is not None and self.gateway.needs_apart
+
+    def variables(self) -> dict[str, str]:
+        """Return what the environment of one more process has besides."""
+        if self.gateway is None:
+            return {}
+        return self.gateway.variables(self.gateway.process(), self.declared)
+
+    def session(
+        self, inner: Session, trial: Trial, env: Mapping[str, str], number: int, memento: Json
+    ) -> Session:
+        """Return a session whose calls are metered.
+
+        `env` is the environment of its process, `number` the one that marks its calls.
+        """
+        if self.gateway is None:
+            return inner
+        process = self.gateway.at(env[ADDRESS])
+        continues = memento is not None
+        conversation = self.gateway.open(process, number, trial.key, continues=continues)
+        return _Metered(inner, conversation, self.gateway, process.conversations, number)
+
+
+A = TypeVar("A", bound=CallingModels)
+
+
+@asynccontextmanager
+async def behind_gateway(
+    agent: A, context: RunContext
+) -> AsyncIterator[tuple[A, RunContext, Models]]:
+    """Provide the agent and its context without keys of models, and the gateway that has them.
+
+    Raises:
+        UsageError: the cassette cannot be read.
+
+    """
+    options = agent.handled(context)
+    if options is None:
+        yield agent, context, Models()
+        return
+    keys = set(held(context.env))
+    env = {
+        name: value
+        for name, value in context.env.items()
+        if name not in KEYS and not any(key in value for key in keys)
+    }
+    declared = {
+        name: value
+        for name, value in agent.env.items()
+        if name not in KEYS and not any(key in (value or "") for key in keys)
+    }
+    names = frozenset(agent.env)
+    async with gateway_for(options, context) as gateway:
+        inner = replace(context, env=env, secrets=context.secrets)
+        try:
+            yield agent.model_copy(update={"env": declared}), inner, Models(gateway, names)
+        finally:
+            if gateway.conversations and not gateway.calls:
+                context.say(
+                    "warning: no call of a model passed the gateway; does the agent set an address "
+                    "of its own?"
+                )
+
+
+class _Metered(Session):
+    """A conversation whose calls of models are known."""
+
+    def __init__(
+        self,
+        inner: Session,
+        conversation: Conversation,
+        gateway: Gateway,
+        open_ones: dict[int, Conversation],
+        number: int,
+    ) -> None:
+        self._inner = inner
+        self._conversation = conversation
+        self._gateway = gateway
+        self._open_ones = open_ones
+        self._number = number
+
+    @property
+    def memento(self) -> Json:
+        return None if self._gateway.replays else self._inner.memento
+
+    @property
+    def output(self) -> str:
+        return self._inner.output
+
+    async def send(self, message: Content) -> Invocation:
+        try:
+            found = await self._inner.send(message)
+        except DisturbedError:
+            raise
+        except TrialError as exc:
+            self._check(exc.seen)
+            exc.seen = exc.seen and self._metered(exc.seen)
+            raise
+        self._check(found)
+        return self._metered(found)
+
+    async def close(self) -> dict[str, Json] | None:
+        try:
+            return await self._inner.close()
+        finally:
+            self._conversation.is_over = True
+            self._open_ones.pop(self._number, None)
+
+    def _check(self, seen: Invocation | None) -> None:
+        """Raise the error of the conversation, with what was observed."""
+        try:
+            self._conversation.check()
+        except DisturbedError:
+            raise
+        except TrialError as exc:
+            exc.seen = seen and self._metered(seen)
+            raise
+
+    def _metered(self, seen: Invocation) -> Invocation:
+        return seen.model_copy(update={"metered": self._conversation.take_usage()})

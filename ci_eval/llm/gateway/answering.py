@@ -1,0 +1,246 @@
+"""One call of a model, from the request of the client to its answer: replayed, or passed on."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
+from ci_eval.llm.gateway.conversations import Conversation, RefusedError
+from ci_eval.llm.gateway.model_cassette import (
+    ModelCassette,
+    Place,
+    TooLongError,
+    shortened,
+)
+from ci_eval.llm.gateway.nearest_request import nearest
+from ci_eval.llm.gateway.options import ModelOptions
+from ci_eval.llm.gateway.providers import Call
+from ci_eval.llm.gateway.request_digest import digest_of, normalised
+from ci_eval.llm.gateway.spending import Spending, exceeded
+from ci_eval.llm.gateway.upstream import UNANSWERED, Passing, key_hint, passed_on, size_of
+from ci_eval.llm.prices import Tokens, cost_of
+from ci_eval.records.cases import Json
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model_usage import ModelUsage
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.http import Net
+from ci_eval.text.patterns import fits_any
+
+if TYPE_CHECKING:
+    from aiohttp.web import Request, StreamResponse
+
+_CHARS_PER_TOKEN = 4
+_USUAL_OUTPUT_TOKENS = 200
+"""For the estimate of a call's cost, while it is in progress."""
+_PRICED_AS = {"gemini": "google"}
+"""Names of providers in the list of prices, where they differ."""
+
+
+class Asked(NamedTuple):
+    """A call, and its place in a cassette."""
+
+    call: Call
+    conversation: Conversation
+    request: dict[str, Json]
+    """The normalised request."""
+    place: Place
+
+
+class Answering:
+    """Answers the calls of one agent."""
+
+    def __init__(
+        self, options: ModelOptions, context: RunContext, cassette: ModelCassette, net: Net
+    ) -> None:
+        self._options = options
+        self._context = context
+        self._cassette = cassette
+        self._net = net
+
+    async def answer(
+        self, request: "Request", call: Call, conversation: Conversation, run: Spending, base: str
+    ) -> "StreamResponse":
+        """Return the answer to a call; `run` is what the agent has spent, `base` its address here.
+
+        Raises:
+            RefusedError: it is not answered.
+            TrialError: the provider could not be reached, or a pattern takes too long.
+
+        """
+        options = self._options
+        if options.allow and not fits_any(call.model, options.allow):
+            message = f"the model {call.model!r} is not among those that `models.allow` lists"
+            raise RefusedError("models", message)
+        whole = normalised(call, options.ignore, (base, base.rpartition("/")[2]))
+        digest = digest_of(whole)
+        place = Place(conversation.trial, digest, conversation.take(digest))
+        asked = Asked(call, conversation, whole, place)
+        if options.mode in ("replay", "auto") and (found := self._cassette.get(place)):
+            conversation.succeed(digest, self._usage(call, found.answer, replayed=1))
+            return _whole(found.answer, call)
+        if options.mode == "replay":
+            raise RefusedError("not_recorded", self._miss(asked))
+        if call.provider.key(self._context.env) is None:
+            raise self._lacks_key(asked)
+        return await self._pass_on(request, asked, run)
+
+    # --- Replay ---------------------------------------------------------------------------------
+
+    def _miss(self, asked: Asked) -> str:
+        """Return what is not recorded, and what is instead."""
+        place, cassette = asked.place, self._cassette
+        again = f" for the {place.number + 1}. time" if place.number else ""
+        message = f"{asked.call.shown}: this request is not recorded{again} in {cassette.shown}"
+        recorded = [each.request for each in cassette.calls(place.trial)]
+        if place.number and any(digest_of(each) == place.request for each in recorded):
+            return f"{message}, only {place.number} times in this trial; record the case again"
+        lines = [*self._nearest(asked, recorded)]
+        if not lines:
+            return f"{message}, nor is any request of this trial; record the case"
+        shown = "\n".join(lines)
+        return f"{message}; record the case again, or add to `models.ignore` what varies\n{shown}"
+
+    def _nearest(self, asked: Asked, recorded: list[dict[str, Json]]) -> Iterator[str]:
+        others = recorded or (each.request for each in self._cassette.calls())
+        if lines := [*nearest(shortened(asked.request), others)]:
+            where = "in this trial" if recorded else "in other trials"
+            yield f"the nearest one {where} (-), and this one (+):"
+            yield from lines
+
+    def _lacks_key(self, asked: Asked) -> RefusedError:
+        needed = f"{key_hint(asked.call)} is not set"
+        if self._options.mode == "auto":
+            return RefusedError("not_recorded", f"{self._miss(asked)}\n({needed})")
+        return RefusedError("models", f"{asked.call.shown}: {needed}, so it was not called")
+
+    # --- Calls of providers -----------------------------------------------------------------------
+
+    async def _pass_on(self, request: "Request", asked: Asked, run: Spending) -> "StreamResponse":
+        """Call the provider, pass its answer on, count and record it."""
+        call, conversation, place = asked.call, asked.conversation, asked.place
+        estimate = self._estimate(call)
+        if why := exceeded(self._options, run, conversation.spent, estimate):
+            raise RefusedError("models", why)
+        began, cost = time.monotonic(), estimate
+        for each in (run, conversation.spent):
+            each.begin(estimate)
+        try:
+            async with passed_on(call, self._net, self._context.env) as passing:
+                response = await _passed(request, passing)
+            answer = passing.answer()
+            usage = self._usage(call, answer, seconds=time.monotonic() - began)
+            cost = estimate if usage.unpriced else usage.cost_usd
+        except TrialError as exc:
+            conversation.fail(place.request, place.number, str(exc))
+            raise
+        finally:
+            for each in (run, conversation.spent):
+                each.end(estimate, cost)
+        if answer.status in UNANSWERED:
+            why = f"{call.shown} answered with status {answer.status}"
+            conversation.fail(place.request, place.number, why)
+            return response
+        conversation.succeed(place.request, usage)
+        if self._options.mode != "live" and not conversation.is_over:
+            self._record(asked, answer)
+        return response
+
+    def _record(self, asked: Asked, answer: Answer) -> None:
+        conversation, shown = asked.conversation, self._cassette.shown
+        try:
+            self._cassette.add(conversation.key, asked.place, asked.request, answer)
+        except (OSError, TooLongError) as exc:
+            message = f"an answer could not be recorded in {shown}: {exc}"
+            conversation.refuse(TrialError("models", message))
+
+    def _estimate(self, call: Call) -> float:
+        """Return the likely cost of a call, in US dollars.
+
+        Raises:
+            RefusedError: it is unknown, but there is a limit.
+
+        """
+        tokens = Tokens(size_of(call) // _CHARS_PER_TOKEN + 1, _USUAL_OUTPUT_TOKENS)
+        cost = 0.0 if call.is_free else self._cost(call, "", tokens)
+        if cost is None and self._options.has_cost_limit:
+            message = f"the price of {call.model!r} is unknown, so its cost cannot be limited"
+            raise RefusedError("models", f"{message}; add it to `models.prices`")
+        return cost or 0.0
+
+    def _cost(self, call: Call, served: str, tokens: Tokens) -> float | None:
+        provider = _PRICED_AS.get(call.provider.name, call.provider.name)
+        return cost_of((served, call.model), tokens, self._options.prices, provider=provider)
+
+    def _usage(
+        self, call: Call, answer: Answer, *, replayed: int = 0, seconds: float = 0.0
+    ) -> ModelUsage:
+        """Return what an answer used."""
+        found = used(call, answer)
+        tokens, failed = found.tokens, answer.status >= 400
+        if failed or tokens is None:
+            missing = 0 if failed else 1  # providers take nothing for an error
+            counted = ModelUsage(uncounted=missing, unpriced=missing)
+        else:
+            cost = 0.0 if call.is_free else self._cost(call, found.model, tokens)
+            counted = ModelUsage(
+                input_tokens=tokens.input,
+                cached_tokens=tokens.cached,
+                output_tokens=tokens.output,
+                thought_tokens=found.thoughts,
+                cost_usd=cost or 0.0,
+                unpriced=int(cost is None),
+            )
+        models = (found.model,) if found.model else ()
+        own = {"calls": 1, "replayed": replayed, "seconds": seconds, "models": models}
+        return counted.model_copy(update=own)
+
+
+# --- What the client gets -------------------------------------------------------------------------
+
+
+def _whole(answer: Answer, call: Call) -> "StreamResponse":
+    """Return a recorded answer."""
+    from aiohttp.web import Response
+
+    body = answer.body
+    if answer.is_stream and asks_for_usage(call):
+        dropping = WithoutUsage()
+        body = dropping.feed(body) + dropping.end()
+    return Response(status=answer.status, body=body, content_type=answer.type)
+
+
+async def _passed(request: "Request", passing: Passing) -> "StreamResponse":
+    """Pass an answer on as it comes, and read it whole even if the client leaves."""
+    from aiohttp.web import Response, StreamResponse
+
+    status, headers = passing.response.status, passing.headers
+    if passing.type != "text/event-stream":
+        body = b"".join([chunk async for chunk in passing.chunks()])
+        return Response(status=status, headers=headers, body=body, content_type=passing.type)
+    response = StreamResponse(status=status, headers=headers)
+    response.content_type = passing.type
+    await response.prepare(request)
+    dropping = WithoutUsage() if passing.drops_usage else None
+    is_there = True
+    try:
+        async for chunk in passing.chunks():
+            is_there = is_there and await _written(
+                response, dropping.feed(chunk) if dropping else chunk
+            )
+    except TrialError:
+        if request.transport:
+            request.transport.abort()  # so that the client does not take it for the end
+        raise
+    if is_there and dropping:
+        await _written(response, dropping.end())
+    return response
+
+
+async def _written(response: "StreamResponse", chunk: bytes) -> bool:
+    """Send a part of a stream; return False if the client has left."""
+    try:
+        if chunk:
+            await response.write(chunk)
+    except ConnectionError:
+        return False
+    return True

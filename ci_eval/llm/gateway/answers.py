@@ -1,0 +1,215 @@
+"""Answers of providers: how they are kept, what they say of their usage, and what clients get."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ci_eval.llm.gateway.providers import Call
+from ci_eval.llm.prices import Tokens
+from ci_eval.records.bounds import MAX_COUNT
+from ci_eval.records.cases import Json
+from ci_eval.runtime.http import EventParser
+from ci_eval.text.json_text import NotJsonError, parse_json
+
+STREAM = "text/event-stream"
+MAX_MODEL_CHARS = 100
+_FINAL = ("response.completed", "response.incomplete", "response.failed")
+
+
+class Answer(NamedTuple):
+    """A complete answer to a call."""
+
+    status: int
+    type: str
+    """The content type, without parameters."""
+    body: bytes
+
+    @property
+    def is_stream(self) -> bool:
+        """True if it consists of server-sent events."""
+        return self.type == STREAM
+
+    def kept(self) -> dict[str, Json]:
+        """Return it for a cassette: a stream as its events, other JSON as it is, else a text."""
+        text = self.body.decode(errors="replace")
+        kept: dict[str, Json] = {"status": self.status, "type": self.type}
+        if self.is_stream:
+            return {**kept, "events": [*blocks(text)]}
+        try:
+            return {**kept, "body": parse_json(text)}
+        except NotJsonError:
+            return {**kept, "text": text}
+
+
+def restored(kept: Mapping[str, Json]) -> Answer:
+    """Return the answer that a cassette holds.
+
+    Raises:
+        LookupError, TypeError: it holds none.
+
+    """
+    status, kind = int(kept["status"]), str(kept["type"])
+    if "events" in kept:
+        text = "".join(f"{block}\n\n" for block in kept["events"])
+    elif "body" in kept:
+        text = json.dumps(kept["body"], separators=(",", ":"), ensure_ascii=False)
+    else:
+        text = str(kept["text"])
+    return Answer(status, kind, text.encode(errors="replace"))
+
+
+def blocks(stream: str) -> Iterator[str]:
+    """Yield the events of a stream as they were sent, without the blank lines between them."""
+    for block in stream.replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
+        if block.strip("\n"):
+            yield block.strip("\n")
+
+
+def data_of(body: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a stream."""
+    parser = EventParser()
+    for event in (*parser.feed(body), *parser.end()):
+        try:
+            found = parse_json(event)
+        except NotJsonError:
+            continue
+        if isinstance(found, dict):
+            yield found
+
+
+# --- Usage ----------------------------------------------------------------------------------------
+
+
+class Used(NamedTuple):
+    """What an answer says of the model and its tokens."""
+
+    model: str
+    """The model that answered; empty if it is not named."""
+    tokens: Tokens | None
+    """`None` if they are not stated."""
+    thoughts: int = 0
+
+
+def used(call: Call, answer: Answer) -> Used:
+    """Return what an answer says of its usage; every number in it is untrusted."""
+    body = _last(call, answer)
+    model = body.get("modelVersion") or body.get("model") or ""
+    named = model[:MAX_MODEL_CHARS] if isinstance(model, str) else ""
+    key = "usageMetadata" if call.api == "gemini" else "usage"
+    usage = body.get(key)
+    if call.is_free:
+        return Used(named, Tokens(0, 0))
+    if not isinstance(usage, dict):
+        return Used(named, None)
+    return Used(named, *_TOKENS[call.api](_Counts(usage)))
+
+
+class _Counts:
+    """The numbers in a usage object."""
+
+    def __init__(self, usage: Mapping[str, Any]) -> None:
+        self._usage = usage
+
+    def __getitem__(self, path: str) -> int:
+        value: Any = self._usage
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        is_count = isinstance(value, int) and not isinstance(value, bool)
+        return value if is_count and 0 <= value <= MAX_COUNT else 0
+
+
+def _gemini(each: _Counts) -> tuple[Tokens, int]:
+    thoughts = each["thoughtsTokenCount"]
+    read = each["promptTokenCount"] + each["toolUsePromptTokenCount"]
+    written = each["candidatesTokenCount"] + thoughts
+    return Tokens(read, written, each["cachedContentTokenCount"]), thoughts
+
+
+def _chat(each: _Counts) -> tuple[Tokens, int]:
+    cached = each["prompt_tokens_details.cached_tokens"]
+    thoughts = each["completion_tokens_details.reasoning_tokens"]
+    return Tokens(each["prompt_tokens"], each["completion_tokens"], cached), thoughts
+
+
+def _responses(each: _Counts) -> tuple[Tokens, int]:
+    cached = each["input_tokens_details.cached_tokens"]
+    thoughts = each["output_tokens_details.reasoning_tokens"]
+    return Tokens(each["input_tokens"], each["output_tokens"], cached), thoughts
+
+
+def _messages(each: _Counts) -> tuple[Tokens, int]:
+    cached, written = each["cache_read_input_tokens"], each["cache_creation_input_tokens"]
+    read = each["input_tokens"] + cached + written
+    return Tokens(read, each["output_tokens"], cached, written), 0
+
+
+_TOKENS = {
+    "gemini": _gemini,
+    "chat": _chat,
+    "embeddings": _chat,
+    "responses": _responses,
+    "messages": _messages,
+    "count": _messages,
+}
+"""How the usage of each API is read."""
+
+
+def _last(call: Call, answer: Answer) -> dict[str, Any]:
+    """Return the body, or of a stream what its events say at last of model and usage."""
+    if not answer.is_stream:
+        try:
+            body = parse_json(answer.body)
+        except NotJsonError:
+            return {}
+        return body if isinstance(body, dict) else {}
+    found: dict[str, Any] = {}
+    for event in data_of(answer.body):
+        part: Any = event
+        if call.api == "responses":
+            part = event.get("response") if event.get("type") in _FINAL else None
+        elif call.api == "messages" and event.get("type") == "message_start":
+            part = event.get("message")
+        for key, value in part.items() if isinstance(part, dict) else ():
+            if key in ("model", "modelVersion") and value:
+                found[key] = value
+            elif key in ("usage", "usageMetadata") and isinstance(value, dict):
+                # Totals in a later event replace those in an earlier one.
+                found[key] = {**found.get(key, {}), **value}
+    return found
+
+
+# --- Usage in streams of chat completions ---------------------------------------------------------
+
+
+def asks_for_usage(call: Call) -> dict[str, Json] | None:
+    """Return the body that also asks for the usage of a stream; `None` if the client does."""
+    options = call.body.get("stream_options")
+    asked = options.get("include_usage") if isinstance(options, dict) else None
+    if call.api != "chat" or not call.is_streamed or asked:
+        return None
+    given = options if isinstance(options, dict) else {}
+    return {**call.body, "stream_options": {**given, "include_usage": True}}
+
+
+class WithoutUsage:
+    """Passes the events of a stream on, but for the one that the client did not ask for."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Return the complete events so far that the client gets."""
+        whole, found, rest = (self._rest + chunk).replace(b"\r\n", b"\n").rpartition(b"\n\n")
+        self._rest = rest
+        events = whole.split(b"\n\n") if found else []
+        return b"".join(each + b"\n\n" for each in events if _is_asked(each))
+
+    def end(self) -> bytes:
+        """Return what follows the last event."""
+        return self._rest if _is_asked(self._rest) else b""
+
+
+def _is_asked(event: bytes) -> bool:
+    if b'"usage"' not in event:
+        return True
+    return not any(data.get("usage") and data.get("choices") == [] for data in data_of(event))

@@ -1,0 +1,121 @@
+"""Conversations behind the gateway, and the processes that hold them.
+
+Each process has an address with a secret of its own.  A worker holds several conversations, and
+marks its calls with their number.  A call without a mark belongs to the only conversation of its
+process; if there are several, none of them can be trusted, and each is held again, alone.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ci_eval.llm.gateway.model_cassette import digest_of_trial
+from ci_eval.llm.gateway.spending import Spending
+from ci_eval.records.errors import DisturbedError, FailureKind, TrialError
+from ci_eval.records.model_usage import ModelUsage
+from ci_eval.records.trials import TrialKey
+
+MARK = "x-ci-eval-conversation"
+"""The header with the number of the conversation; `marked_calls.py` sets it in workers."""
+
+
+class RefusedError(Exception):
+    """The gateway does not answer a call, so that the trial is not observed."""
+
+    def __init__(self, kind: FailureKind, message: str) -> None:
+        self.kind: FailureKind = kind
+        super().__init__(message)
+
+
+@dataclass
+class Conversation:
+    """The calls of one conversation."""
+
+    key: TrialKey
+    usage: ModelUsage = field(default_factory=ModelUsage)
+    """What was used since `take_usage`."""
+    spent: Spending = field(default_factory=Spending)
+    error: TrialError | None = None
+    """Why the trial is not observed, whatever the agent answers."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """The requests that a provider has not answered so far, and how they failed."""
+    taken: dict[str, set[int]] = field(default_factory=dict)
+    """The numbers in use, by request."""
+    known: Callable[[str], set[int]] = lambda _: set()
+    """Returns the numbers that an interrupted part of the conversation used, by request."""
+    is_over: bool = False
+
+    def __post_init__(self) -> None:
+        self.trial = digest_of_trial(self.key)
+
+    def take(self, request: str) -> int:
+        """Return the number of one more request, among those equal to it."""
+        if request not in self.taken:
+            self.taken[request] = self.known(request)
+        taken = self.taken[request]
+        number = next(each for each in range(len(taken) + 1) if each not in taken)
+        taken.add(number)
+        return number
+
+    def fail(self, request: str, number: int, why: str) -> None:
+        """Note that a request was not answered; the agent may repeat it."""
+        self.taken[request].discard(number)
+        self.failed[request] = why
+
+    def succeed(self, request: str, usage: ModelUsage) -> None:
+        """Note that a request was answered."""
+        retried = self.failed.pop(request, None) is not None
+        self.usage += usage.model_copy(update={"retries": int(retried)})
+
+    def take_usage(self) -> ModelUsage:
+        """Return what was used since the last time."""
+        usage, self.usage = self.usage, ModelUsage()
+        return usage
+
+    def refuse(self, error: TrialError) -> None:
+        """Let the trial end in an error; the first one counts."""
+        self.error = self.error or error
+
+    def check(self) -> None:
+        """Raise the error of the conversation, if there is one.
+
+        Raises:
+            TrialError: a call was refused, or was not answered at last.
+            DisturbedError: its calls cannot be told from those of others.
+
+        """
+        if self.error:
+            raise self.error
+        for why in self.failed.values():
+            raise TrialError("connection", why)
+
+
+@dataclass
+class Process:
+    """One process of an agent."""
+
+    base: str
+    """The address of the gateway for it, which holds its secret."""
+    conversations: dict[int, Conversation] = field(default_factory=dict)
+    """Those that are not over, by number."""
+
+    def of(self, mark: str | None) -> Conversation | None:
+        """Return the conversation of a call with this mark; `None` if it is over.
+
+        Raises:
+            RefusedError: it may be any of several.
+
+        """
+        if mark is not None and mark.isdecimal() and len(mark) < 20:
+            return self.conversations.get(int(mark))
+        if len(self.conversations) > 1:
+            message = "a call of a model cannot be told from those of other trials"
+            for each in self.conversations.values():
+                each.refuse(DisturbedError(message, alone=True))
+            raise RefusedError("models", message)
+        return next(iter(self.conversations.values()), None)
+
+
+def new_secret() -> str:
+    """Return a secret that nobody guesses."""
+    return secrets.token_urlsafe(32)

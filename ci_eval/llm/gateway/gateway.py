@@ -1,0 +1,258 @@
+"""The server that stands for the providers of models, on loopback, in our process.
+
+Whoever does not know the secret of a process gets nothing.  What the gateway refuses makes the
+trial an error, whatever the agent makes of it.
+"""
+
+import asyncio
+import importlib
+import re
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ci_eval.forge.lineage import from_fork
+from ci_eval.llm.gateway.answering import Answering
+from ci_eval.llm.gateway.conversations import (
+    MARK,
+    Conversation,
+    Process,
+    RefusedError,
+    new_secret,
+)
+from ci_eval.llm.gateway.model_cassette import ModelCassette
+from ci_eval.llm.gateway.options import ModelOptions
+from ci_eval.llm.gateway.providers import (
+    PROVIDERS,
+    Call,
+    checked_call,
+    error_body,
+    route,
+    variables,
+)
+from ci_eval.llm.gateway.spending import of_run
+from ci_eval.records.errors import TrialError, UsageError
+from ci_eval.records.trials import TrialKey
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.http import MAX_BODY, Net, connecting
+from ci_eval.runtime.path_checks import contained
+from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.sanitize import one_line
+
+if TYPE_CHECKING:
+    from aiohttp.web import Request, StreamResponse
+
+PLACEHOLDER = "ci-eval-placeholder-the-gateway-has-the-key"
+"""What agents find instead of a key."""
+_PATH = re.compile(
+    r"/(?P<secret>[A-Za-z0-9_-]{43})(?P<rest>/[^?#]{1,1000})(?:\?(?P<query>.{0,1000}))?"
+)
+_SHUTDOWN_S = 1.0
+
+
+class Gateway:
+    """The gateway of one agent."""
+
+    def __init__(
+        self, options: ModelOptions, context: RunContext, cassette: ModelCassette, net: Net
+    ) -> None:
+        self._options = options
+        self._cassette = cassette
+        self._answering = Answering(options, context, cassette, net)
+        self._processes: dict[str, Process] = {}
+        self._address = ""
+        self.calls = 0
+        """The calls that came, answered or not."""
+        self.conversations = 0
+        """The conversations that began."""
+        self.needs_apart = False
+        """Whether conversations need a process of their own, because calls have no marks."""
+
+    def process(self) -> Process:
+        """Return a new process, with an address of its own."""
+        secret = new_secret()
+        self._processes[secret] = Process(f"{self._address}/{secret}")
+        return self._processes[secret]
+
+    def at(self, base: str) -> Process:
+        """Return the process with this address."""
+        return self._processes[base.rpartition("/")[2]]
+
+    def variables(self, process: Process, declared: Collection[str]) -> dict[str, str]:
+        """Return the environment that leads the clients in a process here.
+
+        `declared` are the names of the variables that the agent gets.
+        """
+        return variables(process.base, PLACEHOLDER, self._options.providers, declared)
+
+    @property
+    def replays(self) -> bool:
+        """True if an interrupted conversation costs nothing to hold again."""
+        return self._options.mode in ("replay", "auto")
+
+    def open(
+        self, process: Process, number: int, key: TrialKey, *, continues: bool
+    ) -> Conversation:
+        """Begin a conversation, or continue an interrupted one, and return it."""
+        conversation = Conversation(key)
+        if self._options.mode == "record":
+            if continues:
+                conversation.known = partial(self._cassette.numbers, conversation.trial)
+            else:
+                self._cassette.anew(conversation.trial)
+        process.conversations[number] = conversation
+        self.conversations += 1
+        return conversation
+
+    # --- The server -------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        """Answer requests until the context is left."""
+        from aiohttp import web
+
+        app = web.Application(client_max_size=MAX_BODY)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        # By default, a client that leaves ends no call: it is paid for, and read whole.
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_S)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            host, port = runner.addresses[0][:2]
+            self._address = f"http://{host}:{port}"
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _handle(self, request: "Request") -> "StreamResponse":
+        from aiohttp.web import Response
+
+        found = _PATH.fullmatch(request.raw_path)
+        # The secret has 256 bits, and a dictionary compares no more than a hash of it with others.
+        process = self._processes.get(found["secret"]) if found else None
+        if found is None or process is None:
+            return Response(status=404)
+        self.calls += 1
+        conversation: Conversation | None = None
+        try:
+            conversation = process.of(request.headers.get(MARK))
+            if conversation is None:
+                return _refusal("the conversation is over")
+            call = await self._call(request, found["rest"], found["query"] or "")
+            run = of_run(asyncio.get_running_loop(), conversation.key.agent)
+            return await self._answering.answer(request, call, conversation, run, process.base)
+        except RefusedError as exc:
+            if conversation is None:
+                self.needs_apart = True
+            else:
+                conversation.refuse(TrialError(exc.kind, str(exc)))
+            return _refusal(str(exc))
+        except TrialError as exc:
+            # What fails on the way to a provider may succeed later; the rest is noted at once.
+            if conversation and exc.kind != "connection":
+                conversation.refuse(exc)
+            return _refusal(str(exc), 502 if exc.kind == "connection" else 400)
+        except BaseException as exc:
+            if conversation:
+                message = f"{type(exc).__name__}: {exc}"
+                conversation.refuse(TrialError("internal", message))
+            raise
+
+    async def _call(self, request: "Request", path: str, query: str) -> Call:
+        """Return the checked call.
+
+        Raises:
+            RefusedError: it is none that the gateway serves.
+
+        """
+        from aiohttp.web import HTTPRequestEntityTooLarge
+
+        shown = one_line(f"{request.method} {path}", 200)
+        routed = route(path, query, self._options.providers)
+        if routed is None or request.method != "POST":
+            raise RefusedError("models", f"the gateway does not serve {shown}")
+        try:
+            body = parse_json(await request.read())
+        except HTTPRequestEntityTooLarge:
+            message = f"{shown}: the request has more than {MAX_BODY >> 20} MiB"
+            raise RefusedError("models", message) from None
+        except NotJsonError:
+            body = None
+        call = checked_call(routed, body, request.headers)
+        if call is None:
+            raise RefusedError("models", f"{shown}: the request is no JSON that names a model")
+        return call
+
+
+def _refusal(message: str, status: int = 400) -> "StreamResponse":
+    """Return an error that no client repeats, unless it is one of the way to a provider."""
+    from aiohttp.web import json_response
+
+    headers = {"x-should-retry": "false"} if status == 400 else {}
+    return json_response(error_body(message), status=status, headers=headers)
+
+
+def cassette_of(options: ModelOptions, context: RunContext) -> ModelCassette:
+    """Return the cassette of an agent, loaded.
+
+    Raises:
+        UsageError: it cannot be read.
+
+    """
+    written = options.mode in ("record", "auto")
+    path = contained(context.root, options.cassette, written=written)
+    shown = context.shown(options.cassette)
+    cassette = ModelCassette(path, shown=shown, secrets=context.secrets)
+    if options.mode != "live":
+        cassette.load()
+    return cassette
+
+
+def check_models(agent: str, options: ModelOptions, context: RunContext) -> None:
+    """Check, before a run, that calls of models can be answered.
+
+    Raises:
+        UsageError: a key is missing, or the cassette.
+        OSError: the cassette cannot be written.
+
+    """
+    cassette = cassette_of(options, context)
+    if options.mode == "replay":
+        if not cassette.exists:
+            message = f"agent {agent!r} cannot be replayed: there is no {cassette.shown}"
+            raise UsageError(message, hint="record it with `ci-eval run --models record`")
+        return
+    if options.mode != "live":
+        cassette.begin()
+    providers = [PROVIDERS[name] for name in options.providers]
+    has_key = any(each.key(context.env) for each in providers)
+    if has_key or (options.mode == "auto" and len(cassette)):
+        return
+    keys = ", ".join(name for each in providers for name in each.keys)
+    hint = "set it in the environment of ci-eval"
+    if from_fork(context.env):
+        hint = "pull requests from forks get no secrets: use `--models replay`"
+    raise UsageError(f"agent {agent!r} calls models, but there is none of {keys}", hint=hint)
+
+
+@asynccontextmanager
+async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterator[Gateway]:
+    """Provide a gateway until the context is left.
+
+    Raises:
+        UsageError: the cassette cannot be read.
+
+    """
+    cassette = cassette_of(options, context)
+    async with connecting(context.env) as net:
+        # The import of the list of prices is slow; agents start in the meantime.
+        loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "genai_prices"))
+        gateway = Gateway(options, context, cassette, net)
+        try:
+            async with gateway.serving():
+                yield gateway
+        finally:
+            await loading
+            cassette.tidy()

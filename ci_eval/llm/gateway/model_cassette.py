@@ -1,0 +1,243 @@
+"""Recorded calls of agents' models, one a line, for replay.
+
+An answer is found by its trial, the digest of the request and its number among equal requests of
+the trial, so that repeats stay samples, and neither concurrency nor order matters.  While trials
+are recorded, lines are appended; at the end, the file is sorted, and what was recorded of them
+before is gone.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ci_eval.llm.gateway.answers import Answer, restored
+from ci_eval.llm.line_file import MAX_LINE_BYTES, LineFile
+from ci_eval.records.cases import Json
+from ci_eval.records.trials import TrialKey
+from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.redact import Secrets
+
+VERSION = 1
+"""Version of the format; incremented when older readers would misread it."""
+MAX_TEXT_CHARS = 4_000
+"""How much of a text in a request is kept, for people and comparisons."""
+_LINE = re.compile(rb'\{"call":"([0-9a-f]{16})-([0-9a-f]{32})-([0-9]{1,6})",')
+_ANEW = re.compile(rb'\{"anew":"([0-9a-f]{16})"\}\n')
+
+
+class Place(NamedTuple):
+    """The place of a call."""
+
+    trial: str
+    """Digest of the key of the trial."""
+    request: str
+    """Digest of the normalised request."""
+    number: int
+    """Index among the equal requests of the trial, from 0."""
+
+    def __str__(self) -> str:
+        return f"{self.trial}-{self.request}-{self.number}"
+
+
+class Recorded(NamedTuple):
+    """A recorded call."""
+
+    trial: TrialKey
+    place: Place
+    model: str
+    request: dict[str, Json]
+    """The normalised request, with long texts cut."""
+    answer: Answer
+    bytes: int
+    """The length of its line."""
+
+
+class TooLongError(ValueError):
+    """An answer is too long for a cassette."""
+
+
+def digest_of_trial(key: TrialKey) -> str:
+    """Return the digest of a trial."""
+    return hashlib.sha256(json.dumps([*key.place, key.repeat]).encode()).hexdigest()[:16]
+
+
+class ModelCassette:
+    """The recorded calls in the file at `path`, named `shown` in messages."""
+
+    def __init__(self, path: Path, *, shown: str, secrets: Secrets) -> None:
+        self._file = LineFile(path, shown=shown, of="ci-eval model cassette", version=VERSION)
+        self._secrets = secrets
+        self.shown = shown
+        """Path of the file in messages."""
+        self._found: dict[str, dict[Place, tuple[int, int]]] = {}
+        """By trial, the offset and the length of the last line of each call."""
+        self._is_changed = False
+
+    def __len__(self) -> int:
+        """Return the number of recorded calls."""
+        return sum(map(len, self._found.values()))
+
+    @property
+    def exists(self) -> bool:
+        """True if there is a file."""
+        return self._file.exists
+
+    def load(self) -> None:
+        """Index the file.
+
+        Raises:
+            UsageError: it is not a regular file, not a cassette of this version, or too large.
+
+        """
+        for at, line in self._file.lines():
+            if found := _LINE.match(line):
+                place = _place(found)
+                self._found.setdefault(place.trial, {})[place] = at, len(line)
+            elif anew := _ANEW.fullmatch(line):
+                self._found.pop(anew[1].decode(), None)
+
+    def begin(self) -> None:
+        """Create the file if it is missing, and check that it can be written.
+
+        Raises:
+            OSError: it cannot be written.
+            UsageError: it is not a regular file.
+
+        """
+        self._file.begin()
+
+    def get(self, place: Place) -> Recorded | None:
+        """Return the call recorded at `place`, if there is one."""
+        at = self._found.get(place.trial, {}).get(place)
+        return _read(self._file.line(*at), place) if at else None
+
+    def numbers(self, trial: str, request: str) -> set[int]:
+        """Return the numbers under which a request of a trial is recorded."""
+        return {each.number for each in self._found.get(trial, ()) if each.request == request}
+
+    def calls(self, trial: str | None = None) -> Iterator[Recorded]:
+        """Yield the recorded calls, or those of one trial."""
+        trials = [trial] if trial else [*self._found]
+        for place in [place for each in trials for place in self._found.get(each, ())]:
+            if found := self.get(place):
+                yield found
+
+    def anew(self, trial: str) -> None:
+        """Forget what was recorded of a trial, which is being recorded again."""
+        self._found.pop(trial, None)
+        self._file.append(f'{{"anew":"{trial}"}}\n'.encode())
+        self._is_changed = True
+
+    def add(self, key: TrialKey, place: Place, request: dict[str, Json], answer: Answer) -> None:
+        """Record an answer.
+
+        Raises:
+            TooLongError: it is too long for a line.
+
+        """
+        row = {
+            "call": str(place),
+            **key.model_dump(),
+            "model": str(request["model"]),
+            "request": shortened(request),
+            "answer": answer.kept(),
+        }
+        line = json.dumps(self._clean(row), separators=(",", ":")).encode("ascii") + b"\n"
+        if len(line) > MAX_LINE_BYTES:
+            raise TooLongError(f"its line would have more than {MAX_LINE_BYTES >> 20} MiB")
+        self._found.setdefault(place.trial, {})[place] = self._file.append(line)
+        self._is_changed = True
+
+    def tidy(self) -> None:
+        """Sort the file, if calls were recorded, and drop what was recorded before."""
+        if self._is_changed:
+            self._file.rewrite(_arranged)
+            self._found.clear()
+            self.load()
+            self._is_changed = False
+
+    def keep(self, trials: Iterable[TrialKey]) -> int:
+        """Remove the calls of other trials; return how many were removed."""
+        kept = {digest_of_trial(each) for each in trials}
+        before = len(self)
+        self._file.rewrite(
+            lambda lines: (
+                line
+                for line in _arranged(lines)
+                if (found := _LINE.match(line)) and found[1].decode() in kept
+            )
+        )
+        self._found.clear()
+        self.load()
+        return before - len(self)
+
+    def _clean(self, row: dict[str, Json]) -> dict[str, Json]:
+        def cleaned(value: Any) -> Any:
+            if isinstance(value, str):
+                return self._secrets.text(value)
+            if isinstance(value, dict):
+                return {cleaned(key): cleaned(each) for key, each in value.items()}
+            return [cleaned(each) for each in value] if isinstance(value, list) else value
+
+        if not self._secrets or self._secrets.text(whole := json.dumps(row)) == whole:
+            return row
+        return {**row, "request": cleaned(row["request"]), "answer": cleaned(row["answer"])}
+
+
+def _place(found: re.Match[bytes]) -> Place:
+    return Place(found[1].decode(), found[2].decode(), int(found[3]))
+
+
+def _read(line: bytes, place: Place | None = None) -> Recorded | None:
+    """Return the call in a line; `None` if it holds no call, or not the one at `place`."""
+    found = _LINE.match(line)
+    if found is None or place not in (None, _place(found)):
+        return None  # another process has replaced the file
+    try:
+        row = parse_json(line)
+        key = TrialKey.model_validate({name: row[name] for name in TrialKey.model_fields})
+        answer = restored(row["answer"])
+        request = dict(row["request"])
+        return Recorded(key, _place(found), str(row["model"]), request, answer, len(line))
+    except (NotJsonError, LookupError, TypeError, ValueError):
+        return None  # somebody edited it
+
+
+def _arranged(lines: Iterator[bytes]) -> Iterable[bytes]:
+    """Return the last line of each call, in the order of trials and of lengths of requests.
+
+    In a conversation, requests grow; so this is nearly the order in which they were made.
+    """
+    trials: dict[str, dict[Place, bytes]] = {}
+    for line in lines:
+        if anew := _ANEW.fullmatch(line):
+            trials.pop(anew[1].decode(), None)
+        elif found := _LINE.match(line):
+            place = _place(found)
+            trials.setdefault(place.trial, {})[place] = line
+    kept = {place: line for each in trials.values() for place, line in each.items()}
+    order = {place: _order(place, line) for place, line in kept.items()}
+    return (kept[place] for place in sorted(kept, key=lambda place: order[place]))
+
+
+def _order(place: Place, line: bytes) -> tuple[Any, ...]:
+    found = _read(line)
+    if found is None:
+        return ("", "", "", 0, 0, *place)
+    length = len(json.dumps(found.request))
+    return (*found.trial.place, found.trial.repeat, length, place.request, place.number)
+
+
+def shortened(value: Any) -> Any:
+    """Return a request with long texts cut; a digest tells them apart."""
+    if isinstance(value, dict):
+        return {key: shortened(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [shortened(each) for each in value]
+    if not isinstance(value, str) or len(value) <= MAX_TEXT_CHARS:
+        return value
+    digest = hashlib.sha256(value.encode(errors="replace")).hexdigest()[:8]
+    return f"{value[:MAX_TEXT_CHARS]}… ({len(value)} characters, {digest})"

@@ -1,0 +1,94 @@
+"""Options of the model gateway: the `models:` block of an agent."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from ci_eval.llm.prices import Price
+from ci_eval.records.cases import Record
+from ci_eval.runtime.path_checks import PathText
+from ci_eval.text.patterns import Pattern
+
+Mode = Literal["live", "record", "replay", "auto"]
+MODES: tuple[Mode, ...] = ("live", "record", "replay", "auto")
+ProviderName = Literal["gemini", "openai", "anthropic"]
+DEFAULT_CASSETTE = ".ci-eval/models.jsonl"
+"""Path from the folder of the configuration."""
+
+
+class ModelOptions(Record):
+    """How an agent's calls of models are handled."""
+
+    mode: Mode = "auto"
+    """`live`: calls are passed on and metered. `record`: they are also recorded, anew for each
+    trial. `replay`: recorded answers are used, without key and network; a call that is not recorded
+    is an error of the trial. `auto`: recorded answers are used, and other calls are passed on and
+    recorded."""
+    cassette: PathText = DEFAULT_CASSETTE
+    """The file of recorded calls, relative to the configuration; commit it to replay in CI."""
+    providers: tuple[ProviderName, ...] = Field(
+        default=("gemini", "openai", "anthropic"), min_length=1
+    )
+    """The providers that the agent may call: `gemini`, `openai`, `anthropic`. It finds a
+    placeholder for the key of each."""
+    allow: tuple[str, ...] = ()
+    """Names or patterns of the models that the agent may call, such as `gemini-2.5-*`. Default:
+    all."""
+    max_calls: int | None = Field(default=None, ge=0)
+    """Maximum number of calls to providers per run, over all trials of the agent."""
+    max_cost_usd: float | None = Field(default=None, ge=0)
+    """Maximum cost of the calls to providers per run, over all trials of the agent, in US
+    dollars."""
+    max_calls_per_trial: int | None = Field(default=None, ge=0)
+    """Maximum number of calls to providers in one trial."""
+    max_cost_usd_per_trial: float | None = Field(default=None, ge=0)
+    """Maximum cost of the calls to providers in one trial, in US dollars."""
+    ignore: tuple[Pattern, ...] = ()
+    """Regular expressions for text in requests that varies by itself, such as today's date; what
+    they match is left out when a request is looked up."""
+    prices: dict[str, Price] = Field(default_factory=dict)
+    """Prices of models, in US dollars per million tokens: `{model: {input, output}}`. Default: list
+    prices, with the discount for cached tokens."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mode_alone(cls, value: object) -> object:
+        return {"mode": value} if isinstance(value, str) else value
+
+    def in_mode(self, mode: str) -> "ModelOptions":
+        """Return a copy with another mode; the same if `mode` is empty."""
+        return self.model_copy(update={"mode": mode}) if mode else self
+
+    @property
+    def has_cost_limit(self) -> bool:
+        """True if every call needs a price."""
+        return self.max_cost_usd is not None or self.max_cost_usd_per_trial is not None
+
+
+UNREACHABLE: Mapping[str, tuple[str, ...]] = {
+    "Vertex AI": ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"),
+    "Amazon Bedrock": ("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
+    "Azure OpenAI": ("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
+    "Mistral": ("MISTRAL_API_KEY",),
+    "Cohere": ("CO_API_KEY", "COHERE_API_KEY"),
+    "Groq": ("GROQ_API_KEY",),
+    "DeepSeek": ("DEEPSEEK_API_KEY",),
+    "xAI": ("XAI_API_KEY",),
+    "OpenRouter": ("OPENROUTER_API_KEY",),
+}
+"""Services whose calls do not pass the gateway, with the variables that lead an agent to them."""
+
+
+def unreachable(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the services that the environment of an agent leads to, with the variable of each.
+
+    >>> unreachable({"MISTRAL_API_KEY": "k", "GOOGLE_GENAI_USE_VERTEXAI": "false"})
+    {'Mistral': 'MISTRAL_API_KEY'}
+    """
+    found: dict[str, str] = {}
+    for service, names in UNREACHABLE.items():
+        for name in names:
+            if variables.get(name, "").strip().lower() not in ("", "0", "false", "no"):
+                found.setdefault(service, name)
+    return found

@@ -1,0 +1,121 @@
+"""Normalised requests: what two equal calls have in common, and the digest of it.
+
+Left out is what varies without a reason: ids of calls, signatures that clients echo, and settings
+that do not change an answer.  Messages and tools keep their order.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from ci_eval.llm.gateway.providers import Call
+from ci_eval.records.cases import Json
+from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.patterns import replaced
+
+MASK = "…"
+"""Replaces text that is left out."""
+_UNIMPORTANT = frozenset(
+    {
+        *("labels", "metadata", "user", "safety_identifier", "prompt_cache_key", "service_tier"),
+        *("store", "stream_options", "serviceTier", "prompt_cache_retention"),
+    }
+)
+"""Keys of requests that do not change the answer."""
+_ECHOED = frozenset({"thoughtSignature", "thought_signature", "encrypted_content", "cache_control"})
+"""Keys anywhere in messages that clients may or may not send."""
+_IDS = frozenset({"id", "tool_call_id", "call_id", "tool_use_id"})
+_DATA = frozenset(
+    {
+        *("args", "response", "arguments", "parameters", "parametersJsonSchema", "responseSchema"),
+        *("input_schema", "schema", "json_schema", "responseJsonSchema", "prompt", "conversation"),
+    }
+)
+"""Keys with values that are not the provider's: nothing in them is left out or renamed."""
+
+
+def normalised(call: Call, ignore: Sequence[str], secrets: Sequence[str]) -> dict[str, Json]:
+    """Return the normalised request.
+
+    `ignore` are patterns of text to leave out; `secrets` are those of this run, such as the path
+    of the gateway.
+
+    Raises:
+        TrialError: a pattern takes too long.
+
+    """
+
+    def text(value: str) -> str:
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+        for pattern in ignore:
+            value = replaced(pattern, value, MASK)
+        return value
+
+    walk = _Walk(text, is_gemini=call.provider.name == "gemini")
+    kept = {
+        key: value
+        for key, value in walk.visit(call.body).items()
+        if key not in _UNIMPORTANT and value not in ([], {})
+    }
+    verb = call.path.partition("?")[0].rpartition(":")[2] if walk.is_gemini else call.api
+    return {
+        "api": f"{call.provider.name} {verb}",
+        **kept,
+        "model": call.model,
+        **call.versions,
+    }
+
+
+def digest_of(request: dict[str, Json]) -> str:
+    """Return the digest of a normalised request."""
+    whole = json.dumps(request, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(whole.encode()).hexdigest()[:32]
+
+
+class _Walk:
+    """Normalises one body."""
+
+    def __init__(self, text: Callable[[str], str], *, is_gemini: bool) -> None:
+        self._text = text
+        self.is_gemini = is_gemini
+        self._ids: dict[str, int] = {}
+
+    def visit(self, value: Any) -> Any:
+        """Return a part of the request, normalised."""
+        if isinstance(value, dict):
+            return {
+                named: self._part(named, each, value)
+                for key, each in value.items()
+                if each is not None and not self._is_left_out(named := self._name(key), value)
+            }
+        if isinstance(value, list):
+            return [self.visit(each) for each in value]
+        return self._text(value) if isinstance(value, str) else value
+
+    def _name(self, key: str) -> str:
+        return to_camel(key) if self.is_gemini and "_" in key else key
+
+    def _is_left_out(self, key: str, of: dict[str, Any]) -> bool:
+        return key in _ECHOED or (key == "signature" and of.get("type") == "thinking")
+
+    def _part(self, key: str, value: Any, of: dict[str, Any]) -> Any:
+        if key in _IDS and isinstance(value, str):
+            return self._ids.setdefault(value, len(self._ids) + 1)
+        if key == "arguments" and isinstance(value, str):
+            try:
+                value = parse_json(value)
+            except NotJsonError:
+                return self._text(value)
+        is_data = key in _DATA or (key == "input" and of.get("type") == "tool_use")
+        return self._data(value) if is_data else self.visit(value)
+
+    def _data(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._data(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._data(each) for each in value]
+        return self._text(value) if isinstance(value, str) else value

@@ -1,0 +1,56 @@
+"""Limits on the calls of an agent, in a run and in a trial."""
+
+from asyncio import AbstractEventLoop
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from ci_eval.llm.gateway.options import ModelOptions
+
+
+@dataclass
+class Spending:
+    """Calls to providers, and what they cost."""
+
+    calls: int = 0
+    cost_usd: float = 0.0
+    pending_usd: float = 0.0
+    """Estimated cost of the calls in progress."""
+
+    def begin(self, estimate_usd: float) -> None:
+        """Count a call before it is made."""
+        self.calls += 1
+        self.pending_usd += estimate_usd
+
+    def end(self, estimate_usd: float, cost_usd: float) -> None:
+        """Replace the estimate for a call by its cost."""
+        self.pending_usd -= estimate_usd
+        self.cost_usd += cost_usd
+
+    def excess(self, estimate_usd: float, calls: int | None, cost: float | None) -> str:
+        """Return why one more call would exceed a limit, without the limit's name; empty if not."""
+        if calls is not None and self.calls >= calls:
+            return f"{self.calls} of {calls} calls"
+        if cost is not None and self.cost_usd + self.pending_usd + estimate_usd > cost:
+            return f"${self.cost_usd:.4f} of ${cost:g}"
+        return ""
+
+
+def exceeded(options: ModelOptions, run: Spending, trial: Spending, estimate_usd: float) -> str:
+    """Return why a call of about this cost may not be made; empty if it may."""
+    if spent := run.excess(estimate_usd, options.max_calls, options.max_cost_usd):
+        name = "max_calls" if spent.endswith("calls") else "max_cost_usd"
+        return f"the budget of the run is used up: {spent}; raise `models.{name}`"
+    most = options.max_calls_per_trial, options.max_cost_usd_per_trial
+    if spent := trial.excess(estimate_usd, *most):
+        name = "max_calls_per_trial" if spent.endswith("calls") else "max_cost_usd_per_trial"
+        return f"the budget of the trial is used up: {spent}; raise `models.{name}`"
+    return ""
+
+
+_of_runs: WeakKeyDictionary[AbstractEventLoop, dict[str, Spending]] = WeakKeyDictionary()
+"""By event loop, of which each run has one."""
+
+
+def of_run(loop: AbstractEventLoop, agent: str) -> Spending:
+    """Return the spending of an agent in this run: in all rounds, and in both arms together."""
+    return _of_runs.setdefault(loop, {}).setdefault(agent, Spending())

@@ -1,0 +1,104 @@
+"""Calls that are passed on to their provider."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ci_eval.llm.gateway.answers import STREAM, Answer, asks_for_usage
+from ci_eval.llm.gateway.providers import Call
+from ci_eval.records.cases import Json
+from ci_eval.runtime.http import Net, Request, chunks
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+UNANSWERED = frozenset({401, 403, 408, 409, 429, 500, 502, 503, 504, 529})
+"""Statuses that say nothing of the request: the provider is busy or down, or refuses the key."""
+_PASSED_BACK = ("retry-after", "retry-after-ms", "x-should-retry")
+_JSON = "application/json"
+
+
+@dataclass
+class Passing:
+    """An answer of a provider, as it comes."""
+
+    call: Call
+    response: "ClientResponse"
+    request: Request
+    drops_usage: bool
+    """Whether the client did not ask for the usage that the stream ends with."""
+    received: list[bytes] = field(default_factory=list)
+
+    @property
+    def type(self) -> str:
+        """The content type; some servers declare their events as plain text."""
+        kind = self.response.content_type
+        is_stream = self.call.is_streamed and self.response.status == 200 and kind != _JSON
+        return STREAM if is_stream else kind
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers for the client."""
+        found = self.response.headers
+        return {name: found[name] for name in _PASSED_BACK if name in found}
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives, and keep it.
+
+        Raises:
+            TrialError: the connection was lost, or the body is too long.
+
+        """
+        async with aclosing(chunks(self.request, self.response)) as found:
+            async for chunk in found:
+                self.received.append(chunk)
+                yield chunk
+
+    def answer(self) -> Answer:
+        """Return the answer, which has been read whole."""
+        return Answer(self.response.status, self.type, b"".join(self.received))
+
+
+@asynccontextmanager
+async def passed_on(call: Call, net: Net, env: Mapping[str, str]) -> AsyncIterator[Passing]:
+    """Call the provider with its key, and provide its answer.
+
+    Of a stream of chat completions, the usage is asked for, too, unless the server refuses that.
+
+    Raises:
+        TrialError: there is no response.
+
+    """
+    more = asks_for_usage(call)
+    if more:
+        request = _request(call, more, env)
+        async with net.opened(request) as response:
+            if response.status != 400 or b"stream_options" not in await response.read():
+                yield Passing(call, response, request, drops_usage=True)
+                return
+    request = _request(call, call.body, env)
+    async with net.opened(request) as response:
+        yield Passing(call, response, request, drops_usage=False)
+
+
+def _request(call: Call, body: dict[str, Json], env: Mapping[str, str]) -> Request:
+    key = call.provider.key(env)
+    headers = {
+        "content-type": _JSON,
+        "accept-encoding": "identity",
+        **call.versions,
+        **(dict([key]) if key else {}),
+    }
+    return Request("POST", call.provider.upstream(env) + call.path, body, headers)
+
+
+def key_hint(call: Call) -> str:
+    """Return the variables of ours that would have the key, for messages."""
+    return " or ".join(call.provider.keys)
+
+
+def size_of(call: Call) -> int:
+    """Return the length of a call's body, in characters."""
+    return len(json.dumps(call.body))

@@ -1,0 +1,49 @@
+"""Usage of models that the gateway metered."""
+
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from ci_eval.records.bounds import Count, Seconds, Total
+
+
+class ModelUsage(BaseModel):
+    """The calls of models for one message, or for one trial."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="ignore", allow_inf_nan=False, defer_build=True
+    )
+
+    calls: Count = 0
+    """Calls that were answered."""
+    replayed: Count = 0
+    """Those of them that were answered from a cassette."""
+    retries: Count = 0
+    """Calls that failed, and that the agent repeated."""
+    input_tokens: Count = 0
+    """Input tokens, cached ones included."""
+    cached_tokens: Count = 0
+    """Input tokens that the provider read from its cache."""
+    output_tokens: Count = 0
+    """Output tokens, thoughts included."""
+    thought_tokens: Count = 0
+    """Output tokens that were thoughts."""
+    uncounted: Count = 0
+    """Calls whose answer did not state its tokens."""
+    cost_usd: Total = 0.0
+    """Cost at list prices, in US dollars."""
+    unpriced: Count = 0
+    """Calls without a known cost."""
+    seconds: Seconds = 0.0
+    """Seconds from the calls to the ends of the answers, added up."""
+    models: tuple[str, ...] = ()
+    """The models that answered, as the provider named them."""
+
+    def __add__(self, other: "ModelUsage") -> "ModelUsage":
+        """Return the usage of both."""
+        added = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ModelUsage.model_fields
+            if name != "models"
+        }
+        return ModelUsage(**added, models=tuple(dict.fromkeys((*self.models, *other.models))))
