@@ -49,12 +49,13 @@ class CallingModels(Record):
 
 def in_mode(agents: Mapping[str, Agent], mode: str) -> dict[str, Agent]:
     """Return the agents with another mode for their calls of models, unless it is empty."""
-    return {
-        name: agent.model_copy(update={"models": agent.models.in_mode(mode)})
-        if isinstance(agent, CallingModels) and agent.models
-        else agent
-        for name, agent in agents.items()
-    }
+    return {name: _in_mode(agent, agent, mode) for name, agent in agents.items()}
+
+
+def _in_mode(agent: Agent, found: object, mode: str) -> Agent:
+    if not isinstance(found, CallingModels) or found.models is None:
+        return agent
+    return agent.model_copy(update={"models": found.models.in_mode(mode)})
 
 
 def _named(declared: Mapping[str, str | None]) -> Iterator[str]:

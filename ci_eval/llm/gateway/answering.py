@@ -191,7 +191,7 @@ class Answering:
                 unpriced=int(cost is None),
             )
         models = (found.model,) if found.model else ()
-        own = {"calls": 1, "replayed": replayed, "seconds": seconds, "models": models}
+        own = {"calls": 1, "replayed": replayed, "seconds": round(seconds, 6), "models": models}
         return counted.model_copy(update=own)
 
 

@@ -1,0 +1,274 @@
+"""Runs of agents whose calls of models pass the gateway: real processes, real HTTP on loopback."""
+
+import json
+import re
+
+import pytest
+from servers.loopback import DROPPED, Reply, as_json
+from servers.models import KEYS, Models
+from support.model_projects import CHAT, COMMAND, PYTHON, ModelProject
+
+pytestmark = pytest.mark.processes
+KINDS = {"python": PYTHON, "command": COMMAND}
+CASSETTE = "{mode: record, cassette: models.jsonl}"
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_recorded_is_replayed_without_provider_and_key(
+    project: ModelProject, models: Models, kind: str, concurrency: int
+):
+    project.agent(KINDS[kind], CASSETTE, kind=kind)
+    project.add(f"run: {{repeats: 3, concurrency: {concurrency}}}\n")
+    project.with_keys(models)
+    recorded = project.run()
+    assert recorded.code == 0, recorded.err
+    asked = len(models.requests)
+    project.without_keys()
+
+    replayed = project.run("--models", "replay", out="again")
+
+    assert replayed.code == 0, replayed.err
+    assert len(models.requests) == asked == 9
+    assert project.responses("again") == project.responses()
+    # Repeats stay samples: the provider never says the same twice.
+    assert len({text for each in project.responses().values() for text in each}) == 9
+    for name in ("ci/tokens", "ci/cost_usd", "ci/model_calls"):
+        assert project.values(name, "again") == project.values(name)
+    assert project.values("ci/tokens") == [18.0] * 9
+    assert project.values("ci/model_calls") == [1.0] * 9
+    assert project.values("ci/cost_usd")[0] == pytest.approx((11 * 0.4 + 7 * 1.6) / 1e6)
+
+
+def test_a_cassette_is_the_same_whatever_the_order_of_the_calls(project, models):
+    project.agent(PYTHON, CASSETTE)
+    project.with_keys(models)
+    path = project.folder / "models.jsonl"
+
+    def recorded(concurrency: int) -> list[str]:
+        models.asked.clear()
+        assert project.run("--repeats", "1").code == 0
+        return path.read_text().splitlines()
+
+    project.add("run: {concurrency: 1}\n")
+    first = recorded(1)
+    project.edit("concurrency: 1", "concurrency: 8")
+
+    assert recorded(8) == first
+    assert first[0] == '{"ci-eval model cassette":1}'
+    assert [json.loads(line)["case"] for line in first[1:]] == ["c0", "c1", "c2"]
+
+
+def test_the_agent_never_sees_the_key(project, models):
+    code = CHAT + (
+        "\n\ndef answer(message):\n"
+        "    seen = [name for name, value in os.environ.items() if 'the-real-key' in value]\n"
+        "    return ask(message) + ' ' + ','.join(sorted(seen)) + os.environ['OPENAI_API_KEY']\n"
+    )
+    agent = 'python: "bot:answer", env: [OPENAI_API_KEY, OTHER, "*_KEY"]'
+    project.agent(code, "live", kind=agent, cases=1)
+    project.with_keys(models)
+    project._patch.setenv("OTHER", f"bearer {KEYS['OPENAI_API_KEY']}")
+
+    project.run()
+
+    [[said]] = project.responses().values()
+    assert said == "question 0 #1 ci-eval-placeholder-the-gateway-has-the-key"
+
+
+def test_a_request_that_is_not_recorded_is_an_error_that_shows_the_nearest_one(project, models):
+    project.agent(PYTHON, CASSETTE, cases=2)
+    project.with_keys(models)
+    project.run()
+    project.without_keys()
+    changed = PYTHON.replace("ask(message)", "ask(message, temperature=0.5)")
+    (project.folder / "bot.py").write_text(changed)
+
+    ended = project.run("--models", "replay")
+
+    assert ended.code == 6
+    kind, message = project.errors()["c0"]
+    assert kind == "not_recorded"
+    assert "this request is not recorded in models.jsonl" in message
+    assert message.endswith("+ temperature: 0.5")
+
+
+def test_an_agent_that_hides_a_miss_is_an_error_all_the_same(project, models):
+    code = CHAT + (
+        "\n\ndef answer(message):\n"
+        "    try:\n        return ask(message)\n"
+        "    except Exception:\n        return message\n"
+    )
+    project.agent(code, CASSETTE, cases=1)
+    project.with_keys(models)
+    project.run("--models", "record")
+    (project.folder / "bot.py").write_text(code.replace("ask(message)", "ask(message + '!')"))
+
+    assert project.run("--models", "replay").code == 6
+    assert project.errors()["c0"][0] == "not_recorded"
+
+
+def test_a_repeat_that_is_not_recorded_is_an_error(project, models):
+    project.agent(PYTHON, CASSETTE, cases=1)
+    project.with_keys(models)
+    project.run()
+
+    project.run("--models", "replay", "--repeats", "2")
+
+    assert [kind for kind, _ in project.errors().values()] == ["not_recorded"]
+
+
+def test_auto_asks_only_for_what_is_missing(project, models):
+    project.agent(PYTHON, "{mode: auto, cassette: models.jsonl}", cases=2)
+    project.with_keys(models)
+    project.run()
+    project.agent(PYTHON, "{mode: auto, cassette: models.jsonl}", cases=3)
+
+    assert project.run().code == 0
+    assert len(models.requests) == 3
+    project.without_keys()
+    assert project.run().code == 0
+    assert len(models.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (
+            "max_calls: 1",
+            "the run is used up: 1 of 1 calls; raise `models.max_calls`",
+        ),
+        ("max_cost_usd: 0.00035", "of $0.00035; raise `models.max_cost_usd`"),
+        ("max_calls_per_trial: 0", "the budget of the trial is used up: 0 of 0 calls"),
+        ("max_cost_usd_per_trial: 0.0", "raise `models.max_cost_usd_per_trial`"),
+        ("allow: [gemini-*]", "the model 'gpt-4.1-mini' is not among those"),
+    ],
+)
+def test_what_the_options_forbid_ends_a_trial_and_says_so(project, models, limit, said):
+    project.agent(PYTHON, f"{{mode: live, {limit}}}", cases=3)
+    project.add("run: {concurrency: 1}\n")
+    project.with_keys(models)
+
+    assert project.run().code == 6
+
+    kind, message = project.errors()["c2"]
+    assert kind == "models"
+    assert said in message
+
+
+def test_an_unknown_price_cannot_be_limited(project, models):
+    project.agent(PYTHON.replace("gpt-4.1-mini", "own-model"), "{mode: live, max_cost_usd: 1}")
+    project.with_keys(models)
+
+    project.run()
+
+    assert "the price of 'own-model' is unknown" in project.errors()["c0"][1]
+    assert models.requests == []
+
+
+BUSY = as_json({"error": {"message": "busy"}}, 503)
+
+
+def test_a_failed_call_that_the_agent_repeats_is_a_retry(project, models):
+    code = CHAT + (
+        "\n\ndef answer(message):\n"
+        "    try:\n        return ask(message)\n"
+        "    except Exception:\n        return ask(message)\n"
+    )
+    project.agent(code, CASSETTE, cases=1)
+    project.with_keys(models)
+    models.script.append(BUSY)
+
+    assert project.run().code == 0
+
+    trace = json.loads((project.folder / "out/traces.jsonl").read_text().splitlines()[-1])
+    metered = trace["invocations"][0]["metered"]
+    assert (metered["calls"], metered["retries"]) == (1, 1)
+    assert project.run("--models", "replay", out="again").code == 0
+    assert project.responses("again") == project.responses()
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (BUSY, "openai gpt-4.1-mini answered with status 503"),
+        (as_json({}, 401), "openai gpt-4.1-mini answered with status 401"),
+        (DROPPED, "could not be reached"),
+    ],
+)
+def test_an_outage_is_an_error_even_if_the_agent_answers(project, models, reply: Reply, said):
+    code = CHAT + (
+        "\n\ndef answer(message):\n"
+        "    try:\n        return ask(message)\n"
+        "    except Exception:\n        return message\n"
+    )
+    project.agent(code, CASSETTE, cases=1)
+    project.with_keys(models)
+    models.script.append(reply)
+
+    assert project.run().code == 6
+
+    kind, message = project.errors()["c0"]
+    assert kind == "connection"
+    assert said in message
+
+
+def test_calls_without_a_mark_are_told_apart_by_processes(project, models):
+    code = CHAT + (
+        "import threading\n\n\ndef answer(message):\n"
+        "    found = []\n"
+        "    thread = threading.Thread(target=lambda: found.append(ask(message)))\n"
+        "    thread.start()\n    thread.join()\n"
+        "    return found[0]\n"
+    )
+    project.agent(code, CASSETTE, cases=4)
+    project.add("run: {concurrency: 4}\n")
+    project.with_keys(models)
+
+    assert project.run().code == 0
+    project.without_keys()
+    assert project.run("--models", "replay", out="again").code == 0
+    assert project.responses("again") == project.responses()
+    assert project.values("ci/model_calls") == [1.0] * 4
+
+
+def test_without_a_cassette_or_a_key_nothing_is_run(project, models):
+    project.agent(PYTHON, "{mode: replay, cassette: models.jsonl}")
+    ended = project.run()
+    assert ended.code == 4
+    assert "agent 'bot' cannot be replayed: there is no models.jsonl" in ended.err
+
+    ended = project.run("--models", "record")
+    assert ended.code == 4
+    assert "agent 'bot' calls models, but there is none of" in ended.err
+
+
+@pytest.mark.parametrize("variable", ["MISTRAL_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"])
+def test_validate_names_what_cannot_be_replayed(project, variable):
+    agent = f'python: "bot:answer", env: [{variable}]'
+    project.agent(PYTHON, "{mode: replay, cassette: models.jsonl}", kind=agent)
+
+    ended = project.ci_eval("validate")
+
+    assert ended.code == 4
+    assert re.search(r"ci-eval.yaml:1: .*cannot be replayed, and " + variable, ended.err)
+
+
+def test_an_agent_that_passes_the_gateway_by_is_warned_of(project, models):
+    project.agent("def answer(message):\n    return message\n", "live", cases=1)
+    project.with_keys(models)
+
+    assert "no call of a model passed the gateway" in project.run().err
+
+
+def test_a_secret_in_a_conversation_is_not_recorded(project, models):
+    project.agent(PYTHON.replace("ask(message)", "ask(os.environ['DB_PASSWORD'])"), CASSETTE)
+    project.edit('"bot:answer"', '"bot:answer", env: [DB_PASSWORD]')
+    project.with_keys(models)
+    project._patch.setenv("DB_PASSWORD", "hunter2-hunter2-hunter2")
+
+    project.run()
+
+    text = (project.folder / "models.jsonl").read_text()
+    assert "hunter2" not in text
+    assert "[DB_PASSWORD]" in text

@@ -1,0 +1,99 @@
+"""A project whose agent calls models through the gateway, run by the command in this process."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from servers.models import Models
+from support.project import Ended, Project
+
+CHAT = '''\
+import json, os, urllib.request
+
+
+def ask(text, **more):
+    """Ask a model, as clients do, but with the standard library."""
+    body = {"model": "gpt-4.1-mini", "messages": [{"role": "user", "content": text}], **more}
+    request = urllib.request.Request(
+        os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+        json.dumps(body).encode(),
+        {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "text/json"},
+    )
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)["choices"][0]["message"]["content"]
+'''
+PYTHON = CHAT + "\n\ndef answer(message):\n    return ask(message)\n"
+COMMAND = (
+    "import sys\n"
+    + CHAT
+    + "\n\nfor line in sys.stdin:\n"
+    + "    print(json.dumps(ask(json.loads(line)['message'])), flush=True)\n"
+)
+
+
+class ModelProject(Project):
+    """Cases `c0`, `c1` …, each with one message, and an agent in `bot.py`."""
+
+    def __init__(self, folder: Path, capsys: Any, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder, capsys)
+        self._patch = patch
+        patch.chdir(folder)
+        for name in [each for each in os.environ if each.endswith(("_API_KEY", "_BASE_URL"))]:
+            patch.delenv(name)
+
+    def agent(self, code: str, models: str, *, kind: str = "python", cases: int = 3) -> None:
+        """Write the agent, its cases and the configuration."""
+        (self.folder / "bot.py").write_text(code)
+        agent = {
+            "python": 'python: "bot:answer"',
+            "command": "command: [python3, bot.py]",
+        }.get(kind, kind)
+        rows = "".join(f"c{at},question {at},question {at}\n" for at in range(cases))
+        (self.folder / "smoke.csv").write_text("id,prompt,expected\n" + rows)
+        self.config(
+            f"agents: {{bot: {{{agent}, models: {models}}}}}\nevalsets: {{smoke: smoke.csv}}\n"
+            "criteria: {response_match_score: 0.5, ci/tokens: {}, ci/cost_usd: {}, "
+            "ci/model_calls: {}}\n"
+        )
+
+    def edit(self, before: str, after: str) -> None:
+        """Replace a part of the configuration."""
+        text = (self.folder / "ci-eval.yaml").read_text()
+        assert before in text
+        self.config(text.replace(before, after))
+
+    def with_keys(self, models: Models) -> None:
+        for name, value in models.environment().items():
+            self._patch.setenv(name, value)
+
+    def without_keys(self) -> None:
+        for name in Models().environment():
+            self._patch.delenv(name, raising=False)
+
+    def run(self, *arguments: str, out: str = "out") -> Ended:
+        return self.ci_eval("run", "--out", out, *arguments)
+
+    def responses(self, out: str = "out") -> dict[tuple[str, int], list[str]]:
+        """Return what the agent answered, by case and repeat."""
+        found = {}
+        for line in (self.folder / out / "traces.jsonl").read_text().splitlines():
+            row = json.loads(line)
+            texts = [each["final_response"]["parts"][0]["text"] for each in row["invocations"]]
+            found[row["eval_id"], row["repeat"]] = texts
+        return found
+
+    def errors(self, out: str = "out") -> dict[str, tuple[str, str]]:
+        """Return the kind and the message of each trial's error, by case."""
+        results = json.loads((self.folder / out / "run.json").read_text())["results"]
+        return {
+            each["key"]["case"]: (each["error"]["kind"], each["error"]["message"])
+            for each in results
+            if each.get("error")
+        }
+
+    def values(self, name: str, out: str = "out") -> list[float | None]:
+        results = json.loads((self.folder / out / "run.json").read_text())["results"]
+        scores = [score for each in results for score in each["scores"]]
+        return [score.get("value") for score in scores if score["name"] == name]
