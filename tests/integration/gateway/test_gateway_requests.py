@@ -1,0 +1,340 @@
+"""What the gateway answers to requests, honest or not, and what it sends to a provider."""
+
+import asyncio
+import io
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp  # noqa: TID253  # a client and a server of tests
+import pytest
+from servers.loopback import Reply, as_json, serving
+from servers.models import KEYS, Models
+from yarl import URL
+
+from ci_eval.llm.gateway.conversations import MARK, Conversation, Process
+from ci_eval.llm.gateway.gateway import Gateway, gateway_for
+from ci_eval.llm.gateway.options import ModelOptions
+from ci_eval.records.trials import TrialKey
+from ci_eval.runtime.context import RunContext
+
+KEY = TrialKey(agent="a", evalset="e", case="c")
+HELLO = {"model": "gpt-4.1-mini", "messages": [{"role": "user", "content": "Hello"}]}
+CHAT = "/openai/v1/chat/completions"
+
+
+class Client:
+    """A client in a process of an agent."""
+
+    def __init__(self, session: Any, gateway: Gateway, process: Process) -> None:
+        self.session, self.gateway, self.process = session, gateway, process
+        self.address, _, self.secret = process.base.rpartition("/")
+
+    async def send(self, path: str, body: Any = HELLO, method: str = "POST", **options: Any) -> Any:
+        """Return the status, the headers and the text of an answer."""
+        url = path if path.startswith("http") else self.process.base + path
+        async with self.session.request(method, url, json=body, **options) as response:
+            return response.status, response.headers, await response.text()
+
+    def begin(self, number: int = 1, key: TrialKey = KEY) -> Conversation:
+        return self.gateway.open(self.process, number, key, continues=False)
+
+
+@pytest.fixture
+def models():
+    found = Models()
+    with serving(found):
+        yield found
+
+
+def behind(
+    folder: Path, models: Models, body: Callable[[Client], Awaitable[Any]], **options: Any
+) -> Any:
+    """Run `body` with a gateway and a client of it."""
+
+    async def main() -> Any:
+        context = RunContext(env=models.environment(), root=folder, now=lambda: 0.0)
+        async with (
+            gateway_for(ModelOptions(cassette="c.jsonl", **options), context) as gateway,
+            aiohttp.ClientSession() as session,
+        ):
+            return await body(Client(session, gateway, gateway.process()))
+
+    return asyncio.run(main())
+
+
+def test_whoever_lacks_the_secret_gets_nothing(tmp_path: Path, models: Models):
+    async def body(client: Client) -> None:
+        client.begin()
+        wrong = client.secret[:-1] + ("A" if client.secret[-1] != "A" else "B")
+        for path in ("", "/", CHAT, f"/{wrong}{CHAT}", f"/{client.secret[:-1]}{CHAT}"):
+            status, _, text = await client.send(client.address + path)
+            assert (status, text) == (404, "")
+
+    behind(tmp_path, models, body)
+    assert models.requests == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", CHAT),
+        ("POST", "/openai/v1/files"),
+        ("POST", "/openai/v1/batches"),
+        ("DELETE", "/openai/v1/chat/completions"),
+        ("POST", "/gemini/v1beta/files"),
+        ("POST", "/gemini/v1beta/models/../../x:generateContent"),
+        ("POST", "/gemini/v1beta/models/a%2fb:generateContent"),
+        ("POST", "/gemini/v1beta/models/a@evil:generateContent"),
+        ("POST", "/anthropic/v1/messages/batches"),
+        ("POST", "/anthropic//evil.example/v1/messages"),
+        ("POST", "/elsewhere/v1/messages"),
+    ],
+)
+def test_only_calls_of_models_are_passed_on(tmp_path, models, method, path):
+    async def body(client: Client) -> Any:
+        conversation = client.begin()
+        url = client.process.base + path
+        async with client.session.request(method, URL(url, encoded=True), json=HELLO) as response:
+            assert response.status == 400
+        return conversation
+
+    conversation = behind(tmp_path, models, body, mode="live")
+    assert models.requests == []
+    assert conversation.error.kind == "models"
+    assert "the gateway does not serve" in str(conversation.error)
+
+
+def test_another_host_in_the_request_line_changes_nothing(tmp_path, models):
+    async def body(client: Client) -> bytes:
+        client.begin()
+        host, _, port = client.address.rpartition("/")[2].partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        request = f"POST http://evil.example/{client.secret}{CHAT} HTTP/1.1\r\nHost: evil\r\n"
+        writer.write(f"{request}Content-Length: 2\r\nConnection: close\r\n\r\n{{}}".encode())
+        found = await reader.read()
+        writer.close()
+        return found
+
+    assert b" 404 " in behind(tmp_path, models, body, mode="live").splitlines()[0]
+    assert models.requests == []
+
+
+def test_the_provider_gets_our_key_and_no_header_of_the_agent(tmp_path, models):
+    async def body(client: Client) -> None:
+        client.begin()
+        headers = {
+            "authorization": "Bearer of-the-agent",
+            "x-api-key": "of-the-agent",
+            "cookie": "a=b",
+            "openai-organization": "other",
+            "x-forwarded-for": "1.2.3.4",
+            "anthropic-version": "2026-10-21",
+        }
+        status, *_ = await client.send("/anthropic/v1/messages?beta=true&x=1", headers=headers)
+        assert status == 200
+
+    behind(tmp_path, models, body, mode="live")
+    sent = models.request
+    assert sent.headers["x-api-key"] == KEYS["ANTHROPIC_API_KEY"]
+    assert sent.headers["anthropic-version"] == "2026-10-21"
+    assert dict(sent.query) == {"beta": ["true"]}
+    assert not {"authorization", "cookie", "openai-organization", "x-forwarded-for", MARK} & {
+        *sent.headers
+    }
+
+
+def test_a_redirect_is_not_followed_and_no_cookie_comes_back(tmp_path, models):
+    async def body(client: Client) -> Any:
+        client.begin()
+        return await client.send(CHAT, allow_redirects=False)
+
+    headers = {"location": f"{models.url}/elsewhere", "set-cookie": "a=b"}
+    models.script.append(Reply(b"", 307, headers=headers))
+    status, found, _ = behind(tmp_path, models, body, mode="live")
+    assert status == 307
+    assert not {"location", "set-cookie"} & {name.lower() for name in found}
+    assert len(models.requests) == 1
+
+
+STREAM = {**HELLO, "stream": True}
+
+
+def test_the_usage_of_a_stream_is_counted_though_the_client_does_not_ask(tmp_path, models):
+    async def body(client: Client) -> Any:
+        conversation = client.begin()
+        found = await client.send(CHAT, STREAM)
+        return found, conversation.usage
+
+    (status, headers, text), usage = behind(tmp_path, models, body, mode="record")
+    assert (status, headers["content-type"]) == (200, "text/event-stream")
+    assert models.request.body["stream_options"] == {"include_usage": True}
+    assert '"choices": []' not in text
+    assert text.endswith("data: [DONE]\n\n")
+    assert (usage.input_tokens, usage.output_tokens, usage.unpriced) == (11, 7, 0)
+
+    (_, _, again), replayed = behind(tmp_path, models, body, mode="replay")
+    assert again == text
+    assert replayed.model_copy(update={"replayed": 0, "seconds": usage.seconds}) == usage
+
+
+def test_a_server_that_knows_no_such_option_is_asked_without(tmp_path, models):
+    async def body(client: Client) -> Any:
+        client.begin()
+        return await client.send(CHAT, STREAM)
+
+    models.script.append(as_json({"error": {"message": "unknown: stream_options"}}, 400))
+    status, *_ = behind(tmp_path, models, body, mode="live")
+    assert status == 200
+    assert "stream_options" not in models.requests[-1].body
+
+
+def test_a_stream_is_passed_on_as_it_comes(tmp_path):
+    first, rest = asyncio.Event(), asyncio.Event()
+
+    async def stream(request: Any) -> Any:
+        response = aiohttp.web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b'data: {"a": 1}\n\n')
+        await rest.wait()
+        await response.write(b'data: {"a": 2}\n\n')
+        return response
+
+    async def main() -> None:
+        app = aiohttp.web.Application()
+        app.router.add_post("/{path:.*}", stream)
+        runner = aiohttp.web.AppRunner(app)
+        await runner.setup()
+        site = aiohttp.web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        env = {"GOOGLE_API_KEY": "k" * 20, "GOOGLE_GEMINI_BASE_URL": f"http://127.0.0.1:{port}"}
+        context = RunContext(env=env, root=tmp_path, now=lambda: 0.0)
+        options = ModelOptions(mode="record", cassette="c.jsonl")
+        async with gateway_for(options, context) as gateway, aiohttp.ClientSession() as session:
+            process = gateway.process()
+            gateway.open(process, 1, KEY, continues=False)
+            url = f"{process.base}/gemini/v1beta/models/m:streamGenerateContent?alt=sse"
+            async with session.post(url, json={"contents": []}) as response:
+                chunk = await response.content.readany()
+                assert chunk == b'data: {"a": 1}\n\n'  # while the provider waits
+                first.set()
+                rest.set()
+                assert await response.content.read() == b'data: {"a": 2}\n\n'
+        await runner.cleanup()
+
+    asyncio.run(main())
+    line = (tmp_path / "c.jsonl").read_text().splitlines()[-1]
+    assert json.loads(line)["answer"]["events"] == ['data: {"a": 1}', 'data: {"a": 2}']
+
+
+def test_a_client_that_leaves_a_stream_has_it_recorded_whole(tmp_path, models):
+    async def leave(client: Client) -> None:
+        conversation = client.begin()
+        async with client.session.post(client.process.base + CHAT, json=STREAM) as response:
+            await response.content.readany()
+            response.close()
+        while not conversation.usage.calls:  # noqa: ASYNC110  # it happens in the gateway
+            await asyncio.sleep(0.005)
+
+    async def replay(client: Client) -> Any:
+        client.begin()
+        return await client.send(CHAT, STREAM)
+
+    behind(tmp_path, models, leave, mode="record")
+    _, _, text = behind(tmp_path, models, replay, mode="replay")
+    assert text.endswith("data: [DONE]\n\n")
+
+
+def test_equal_requests_of_one_trial_get_their_answers_in_order(tmp_path, models):
+    async def body(client: Client) -> list[str]:
+        client.begin()
+        answers = [await client.send(CHAT) for _ in range(3)]
+        return [json.loads(text)["choices"][0]["message"]["content"] for *_, text in answers]
+
+    assert behind(tmp_path, models, body, mode="record") == ["Hello #1", "Hello #2", "Hello #3"]
+    assert behind(tmp_path, models, body, mode="replay") == ["Hello #1", "Hello #2", "Hello #3"]
+
+
+def test_marks_tell_the_conversations_of_one_process_apart(tmp_path, models):
+    async def body(client: Client) -> list[str]:
+        keys = [KEY.model_copy(update={"repeat": number}) for number in range(8)]
+        found = [client.begin(number + 1, key) for number, key in enumerate(keys)]
+        headers = [{MARK: str(number + 1)} for number in range(8)]
+        answers = await asyncio.gather(*(client.send(CHAT, headers=each) for each in headers))
+        assert [each.usage.calls for each in found] == [1] * 8
+        return [text for *_, text in answers]
+
+    recorded = behind(tmp_path, models, body, mode="record")
+    assert len({*recorded}) == 8
+    replayed = behind(tmp_path, models, body, mode="replay")
+    assert [*map(json.loads, replayed)] == [*map(json.loads, recorded)]
+
+
+def test_a_call_after_the_end_of_its_conversation_is_refused(tmp_path, models):
+    async def body(client: Client) -> Any:
+        return await client.send(CHAT, headers={MARK: "7"})
+
+    status, headers, text = behind(tmp_path, models, body, mode="live")
+    assert (status, headers["x-should-retry"]) == (400, "false")
+    assert "the conversation is over" in text
+
+
+def test_retry_after_and_the_status_reach_the_client(tmp_path, models):
+    async def body(client: Client) -> Any:
+        conversation = client.begin()
+        first, headers, _ = await client.send(CHAT)
+        assert (first, headers["retry-after"]) == (429, "3")
+        assert conversation.failed
+        second, *_ = await client.send(CHAT)
+        assert not conversation.failed
+        return second, conversation.usage
+
+    models.script.append(as_json({}, 429, headers={"retry-after": "3"}))
+    status, usage = behind(tmp_path, models, body, mode="record")
+    assert (status, usage.calls, usage.retries) == (200, 1, 1)
+
+
+def test_an_error_of_the_request_itself_is_recorded(tmp_path, models):
+    async def body(client: Client) -> Any:
+        client.begin()
+        return (await client.send(CHAT))[::2]
+
+    models.script.append(as_json({"error": {"message": "too long"}}, 400))
+    recorded = behind(tmp_path, models, body, mode="record")
+    status, text = behind(tmp_path, models, body, mode="replay")
+    assert (status, json.loads(text)) == (recorded[0], json.loads(recorded[1]))
+    assert len(models.requests) == 1
+
+
+def test_what_is_too_large_or_no_json_is_refused(tmp_path, models):
+    async def body(client: Client) -> list[str]:
+        found = []
+        for data in (b" " * (17 << 20), b"{", b"[]", b'{"model": 5}', b"{}"):
+            conversation = client.begin()
+            async with client.session.post(
+                client.process.base + CHAT, data=io.BytesIO(data)
+            ) as response:
+                assert response.status == 400
+            found.append(str(conversation.error))
+        return found
+
+    first, *others = behind(tmp_path, models, body, mode="live")
+    assert first.endswith("the request has more than 16 MiB")
+    assert {each.partition(": ")[2] for each in others} == {
+        "the request is no JSON that names a model"
+    }
+    assert models.requests == []
+
+
+def test_an_embedding_is_recorded_and_priced(tmp_path, models):
+    async def body(client: Client) -> Any:
+        conversation = client.begin()
+        asked = {"model": "text-embedding-3-small", "input": "Hello"}
+        await client.send("/openai/v1/embeddings", asked)
+        return conversation.usage
+
+    usage = behind(tmp_path, models, body, mode="record")
+    assert (usage.input_tokens, usage.output_tokens, usage.unpriced) == (3, 0, 0)
+    assert usage.cost_usd > 0
