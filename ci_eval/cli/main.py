@@ -26,6 +26,7 @@ COMMANDS = {
     "judge": ("judge_check.command:judge", "Measure how well a judge agrees with people."),
     "list": ("plugins:list_plugins", "List plugins, or show the options of one."),
     "merge": ("run.merge:merge", "Make one run of the reports of shards, and decide."),
+    "models": ("models.command:models", "Show, clean and check recorded calls of agents' models."),
     "plan": ("plan:plan", "Show what `run` would execute, without executing it."),
     "publish": ("publish.command:publish", "Post stored reports to their pull request."),
     "report": ("report:report", "Reevaluate the gate for a stored run; write its reports."),

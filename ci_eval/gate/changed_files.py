@@ -69,14 +69,19 @@ def recording_of(spec: Any) -> str:
     return next((str(given[name]) for name in kinds if not points.agent[name].converses), "")
 
 
-def cassette_of(spec: Any) -> str:
-    """Return the cassette with an agent's calls of models; empty if none can be replayed."""
+def models_of(spec: Any) -> Mapping[str, Any]:
+    """Return the options of an agent's `models`; empty without it."""
     given = spec.get("models") if isinstance(spec, Mapping) else None
     if isinstance(given, str):
         given = {"mode": given}
     if not isinstance(given, Mapping):
-        return ""
-    return str(given.get("cassette", DEFAULT_CASSETTE))
+        return {}
+    return {"mode": "auto", "cassette": DEFAULT_CASSETTE, **given}
+
+
+def cassette_of(spec: Any) -> str:
+    """Return the cassette with an agent's calls of models; empty without one."""
+    return str(models_of(spec).get("cassette", ""))
 
 
 def differs(clone: Clone, start: str, path: str) -> bool:

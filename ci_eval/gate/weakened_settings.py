@@ -5,7 +5,7 @@ from typing import Any
 
 from ci_eval.config.config_schema import MatrixRow
 from ci_eval.config.validated_config import Config
-from ci_eval.gate.changed_files import recording_of
+from ci_eval.gate.changed_files import models_of, recording_of
 from ci_eval.gate.earlier_config import EarlierConfig, playing, section
 from ci_eval.llm.judge_settings import JudgeOptions, Judging, endpoint
 from ci_eval.plugins.criterion import AnyCriterion
@@ -15,6 +15,8 @@ _LONGER = ("timeout_s", "retries")
 """Options of `run`; with a greater value, fewer trials end in an error."""
 _ANSWERS = ("mode", "cassette", "env_file")
 """Options of `judge` that decide where answers come from, beside the judges themselves."""
+_RECORDED = ("mode", "cassette", "ignore")
+"""Options of `models` that decide which recorded answers an agent gets."""
 STORED = frozenset({"threshold", "enabled", "tier", "max_growth"})
 """Options of a criterion that `CriterionFacts` has."""
 
@@ -65,6 +67,18 @@ def _of_agents(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[st
         if name in before and spec != old and recording_of(spec):
             what = "another recording" if recording_of(old) else "a recording instead of the agent"
             yield f"agent {name}: {what}"
+        elif name in before:
+            yield from _of_models(name, models_of(spec), models_of(old))
+
+
+def _of_models(name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how recorded calls of models are used otherwise, if any are used."""
+    if not now or now.get("mode") in ("live", "record"):
+        return
+    for option in _RECORDED:
+        new, was = now.get(option), before.get(option)
+        if new != was:
+            yield f"agent {name}: models.{option}: {_shown(was)} → {_shown(new)}"
 
 
 def _of_judges(judging: Judging, now: Mapping[str, Any], before: EarlierConfig) -> Iterator[str]:

@@ -131,7 +131,7 @@ class LineFile:
             given = int(found[1])
             message = f"is a version {given} cassette; this ci-eval reads version {self._version}"
         else:
-            message = f"is not a {self._format}"
+            message = "is not a ci-eval cassette of this kind"
         raise UsageError(f"{self.shown} {message}", hint=_HINT)
 
     @contextmanager

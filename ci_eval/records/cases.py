@@ -1,7 +1,4 @@
-"""Eval cases, invocations and messages: the input of an agent and what it does.
-
-`EvalCase`, `Invocation`, `Content` and their parts read Google ADK's files, in both spellings.
-"""
+"""Eval cases, invocations and messages, which read Google ADK's files, in both spellings."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -251,13 +248,13 @@ class Invocation(AdkRecord):
     cost_usd: Total | None = None
     """Cost of the models, if the agent reports it."""
     nodes: tuple[str, ...] | None = None
-    """Names of the graph nodes in the order visited; `None` if not observed."""
+    """The graph nodes in the order visited; `None` if not observed."""
     waits_for: tuple[FunctionCall, ...] = ()
     """Calls that need an external answer before the agent continues."""
     finish_reason: FinishReason = None
     """Why the final response is incomplete, such as `MAX_TOKENS`."""
     metered: ModelUsage | None = None
-    """Usage of models, if the agent's calls passed the gateway."""
+    """Usage of models that the gateway metered."""
     unseen: bool = False
     """Whether the called or expected tool calls are unknown."""
 

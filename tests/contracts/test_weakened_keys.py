@@ -132,6 +132,11 @@ CHANGES: dict[str, Change] = {
     "agents.recorded": Change(
         {}, {"agents": {"a": RECORDED}}, "agent a: a recording instead of the agent"
     ),
+    "agents.models": Change(
+        {"agents": {"a": {"python": "m:f", "models": "auto"}}},
+        {"agents": {"a": {"python": "m:f", "models": {"ignore": [".*"]}}}},
+        "agent a: models.ignore: none → ['.*']",
+    ),
     "agents.gcs": Change(
         {"agents": {"a": RECORDED}},
         {"agents": {"a": RECORDED | {"gcs": {"project": "p"}}}},

@@ -43,7 +43,8 @@ SEEDS: dict[str, Parameter] = {
         (0, "message"),
     ),
     **dict.fromkeys(
-        ("TrialError", "Failure", "Reason", "failed", "Unheeded", "Fault"), (1, "message")
+        ("TrialError", "RefusedCallError", "Failure", "Reason", "failed", "Unheeded", "Fault"),
+        (1, "message"),
     ),
     **dict.fromkeys(("scored", "Score", "Delta"), (9, "reason")),
     **dict.fromkeys(("unscored", "Reading", "Verdict", "Mean", "JudgedTurn"), (1, "reason")),
@@ -54,7 +55,7 @@ SEEDS: dict[str, Parameter] = {
 """Where messages end, by the name of what is called."""
 TOLD = (
     *("skip_reason", "lacks", "faults", "check", "remarks"),
-    *("wrong_address", "wrong_start", "wrong_headers", "wrong_variable"),
+    *("wrong_address", "wrong_start", "wrong_headers", "wrong_variable", "wrong_models"),
     *("criteria/adk_custom_metric.py:_faults", "criteria/_agentflow_judged.py:_not_united"),
     *("not_loaded", "of_no_effect"),
 )

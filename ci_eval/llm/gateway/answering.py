@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
-from ci_eval.llm.gateway.conversations import Conversation, RefusedError
+from ci_eval.llm.gateway.conversations import Conversation, RefusedCallError
 from ci_eval.llm.gateway.model_cassette import (
     ModelCassette,
     Place,
@@ -63,14 +63,14 @@ class Answering:
         """Return the answer to a call; `run` is what the agent has spent, `base` its address here.
 
         Raises:
-            RefusedError: it is not answered.
+            RefusedCallError: it is not answered.
             TrialError: the provider could not be reached, or a pattern takes too long.
 
         """
         options = self._options
         if options.allow and not fits_any(call.model, options.allow):
             message = f"the model {call.model!r} is not among those that `models.allow` lists"
-            raise RefusedError("models", message)
+            raise RefusedCallError("models", message)
         whole = normalised(call, options.ignore, (base, base.rpartition("/")[2]))
         digest = digest_of(whole)
         place = Place(conversation.trial, digest, conversation.take(digest))
@@ -79,7 +79,7 @@ class Answering:
             conversation.succeed(digest, self._usage(call, found.answer, replayed=1))
             return _whole(found.answer, call)
         if options.mode == "replay":
-            raise RefusedError("not_recorded", self._miss(asked))
+            raise RefusedCallError("not_recorded", self._miss(asked))
         if call.provider.key(self._context.env) is None:
             raise self._lacks_key(asked)
         return await self._pass_on(request, asked, run)
@@ -107,11 +107,11 @@ class Answering:
             yield f"the nearest one {where} (-), and this one (+):"
             yield from lines
 
-    def _lacks_key(self, asked: Asked) -> RefusedError:
+    def _lacks_key(self, asked: Asked) -> RefusedCallError:
         needed = f"{key_hint(asked.call)} is not set"
         if self._options.mode == "auto":
-            return RefusedError("not_recorded", f"{self._miss(asked)}\n({needed})")
-        return RefusedError("models", f"{asked.call.shown}: {needed}, so it was not called")
+            return RefusedCallError("not_recorded", f"{needed}, and {self._miss(asked)}")
+        return RefusedCallError("models", f"{asked.call.shown}: {needed}, so it was not called")
 
     # --- Calls of providers -----------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class Answering:
         call, conversation, place = asked.call, asked.conversation, asked.place
         estimate = self._estimate(call)
         if why := exceeded(self._options, run, conversation.spent, estimate):
-            raise RefusedError("models", why)
+            raise RefusedCallError("models", why)
         began, cost = time.monotonic(), estimate
         for each in (run, conversation.spent):
             each.begin(estimate)
@@ -157,14 +157,14 @@ class Answering:
         """Return the likely cost of a call, in US dollars.
 
         Raises:
-            RefusedError: it is unknown, but there is a limit.
+            RefusedCallError: it is unknown, but there is a limit.
 
         """
         tokens = Tokens(size_of(call) // _CHARS_PER_TOKEN + 1, _USUAL_OUTPUT_TOKENS)
         cost = 0.0 if call.is_free else self._cost(call, "", tokens)
         if cost is None and self._options.has_cost_limit:
             message = f"the price of {call.model!r} is unknown, so its cost cannot be limited"
-            raise RefusedError("models", f"{message}; add it to `models.prices`")
+            raise RefusedCallError("models", f"{message}; add it to `models.prices`")
         return cost or 0.0
 
     def _cost(self, call: Call, served: str, tokens: Tokens) -> float | None:

@@ -19,7 +19,7 @@ MARK = "x-ci-eval-conversation"
 """The header with the number of the conversation; `marked_calls.py` sets it in workers."""
 
 
-class RefusedError(Exception):
+class RefusedCallError(Exception):
     """The gateway does not answer a call, so that the trial is not observed."""
 
     def __init__(self, kind: FailureKind, message: str) -> None:
@@ -103,7 +103,7 @@ class Process:
         """Return the conversation of a call with this mark; `None` if it is over.
 
         Raises:
-            RefusedError: it may be any of several.
+            RefusedCallError: it may be any of several.
 
         """
         if mark is not None and mark.isdecimal() and len(mark) < 20:
@@ -112,7 +112,7 @@ class Process:
             message = "a call of a model cannot be told from those of other trials"
             for each in self.conversations.values():
                 each.refuse(DisturbedError(message, alone=True))
-            raise RefusedError("models", message)
+            raise RefusedCallError("models", message)
         return next(iter(self.conversations.values()), None)
 
 

@@ -18,7 +18,7 @@ from ci_eval.llm.gateway.conversations import (
     MARK,
     Conversation,
     Process,
-    RefusedError,
+    RefusedCallError,
     new_secret,
 )
 from ci_eval.llm.gateway.model_cassette import ModelCassette
@@ -143,7 +143,7 @@ class Gateway:
             call = await self._call(request, found["rest"], found["query"] or "")
             run = of_run(asyncio.get_running_loop(), conversation.key.agent)
             return await self._answering.answer(request, call, conversation, run, process.base)
-        except RefusedError as exc:
+        except RefusedCallError as exc:
             if conversation is None:
                 self.needs_apart = True
             else:
@@ -164,7 +164,7 @@ class Gateway:
         """Return the checked call.
 
         Raises:
-            RefusedError: it is none that the gateway serves.
+            RefusedCallError: it is none that the gateway serves.
 
         """
         from aiohttp.web import HTTPRequestEntityTooLarge
@@ -172,17 +172,17 @@ class Gateway:
         shown = one_line(f"{request.method} {path}", 200)
         routed = route(path, query, self._options.providers)
         if routed is None or request.method != "POST":
-            raise RefusedError("models", f"the gateway does not serve {shown}")
+            raise RefusedCallError("models", f"the gateway does not serve {shown}")
         try:
             body = parse_json(await request.read())
         except HTTPRequestEntityTooLarge:
             message = f"{shown}: the request has more than {MAX_BODY >> 20} MiB"
-            raise RefusedError("models", message) from None
+            raise RefusedCallError("models", message) from None
         except NotJsonError:
             body = None
         call = checked_call(routed, body, request.headers)
         if call is None:
-            raise RefusedError("models", f"{shown}: the request is no JSON that names a model")
+            raise RefusedCallError("models", f"{shown}: the request is no JSON that names a model")
         return call
 
 

@@ -1,0 +1,99 @@
+"""The cassettes of a configuration, against the trials that it plans."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ci_eval.agents._behind_gateway import CallingModels
+from ci_eval.config.validated_config import Config
+from ci_eval.llm.gateway.gateway import cassette_of
+from ci_eval.llm.gateway.model_cassette import ModelCassette, Recorded
+from ci_eval.records.errors import UsageError
+from ci_eval.records.trials import TrialKey
+from ci_eval.run.plan import Plan, plan
+from ci_eval.runtime.context import RunContext
+from ci_eval.text.templates import counted
+
+_KEY = re.compile(
+    r"\b(?:AIza[\w-]{30,}|sk-[\w-]{20,}|gh[pousr]_\w{30,}|github_pat_\w{30,}|AKIA[A-Z0-9]{16}"
+    r"|xox[abpr]-[\w-]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY-----)"
+)
+"""What keys of widely used services look like."""
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Cassette:
+    """One cassette, and the agents that use it."""
+
+    agents: Sequence[str]
+    cassette: ModelCassette
+    planned: Plan
+    context: RunContext
+
+    @property
+    def shown(self) -> str:
+        """The path of the file."""
+        return self.cassette.shown
+
+    @cached_property
+    def trials(self) -> set[TrialKey]:
+        """The planned trials of its agents."""
+        return {each.key for each in self.planned.trials() if each.key.agent in self.agents}
+
+    def calls(self) -> Iterator[Recorded]:
+        """Yield the recorded calls."""
+        return self.cassette.calls()
+
+    def problems(self) -> Iterator[str]:
+        """Yield what is wrong: planned trials without calls, calls of others, and secrets."""
+        if not self.cassette.exists:
+            yield f"{self.shown}: no such file; record it with `ci-eval run --models record`"
+            return
+        held: set[TrialKey] = set()
+        suspects = []
+        for each in self.calls():
+            held.add(each.trial)
+            text = f"{each.request}{each.answer.body.decode(errors='replace')}"
+            if _KEY.search(text) or self.context.secrets.text(text) != text:
+                suspects.append(each.trial)
+        missing, unused = self.trials - held, held - self.trials
+        if missing:
+            yield f"{self.shown}: no calls of {_listed(missing)}; record them"
+        if unused:
+            hint = "`ci-eval models prune` removes them"
+            yield f"{self.shown}: calls of {_listed(unused)} are not used; {hint}"
+        if suspects:
+            shown = _listed({*suspects})
+            yield f"{self.shown}: calls of {shown} hold what looks like a key; record them again"
+
+
+def _listed(trials: set[TrialKey]) -> str:
+    """Return a count of trials, and the first cases."""
+    cases = sorted({each.case for each in trials})
+    more = ", …" if len(cases) > _MOST_SHOWN else ""
+    return f"{counted(len(trials), 'trial')} ({', '.join(cases[:_MOST_SHOWN])}{more})"
+
+
+def cassettes(config: Config, context: RunContext) -> list[Cassette]:
+    """Return the cassettes that the agents of a configuration use.
+
+    Raises:
+        UsageError: there is none, or one cannot be read.
+
+    """
+    planned = plan(config, context)
+    users: dict[str, list[str]] = {}
+    found: dict[str, ModelCassette] = {}
+    for name, agent in config.agents.items():
+        each: object = agent
+        if not isinstance(each, CallingModels) or each.models is None or each.models.mode == "live":
+            continue
+        cassette = cassette_of(each.models, context)
+        found[cassette.shown] = cassette
+        users.setdefault(cassette.shown, []).append(name)
+    if not found:
+        message = f"no agent of {config.shown} records calls of models"
+        raise UsageError(message, hint="add `models: {mode: auto, cassette: FILE}` to an agent")
+    return [Cassette(users[shown], each, planned, context) for shown, each in found.items()]
