@@ -36,12 +36,28 @@ class CallingModels(Record):
         """Return the options of the gateway in this run; `None` if calls do not pass it."""
         return self.models and self.models.in_mode(context.models_mode)
 
+    def file_variables(self, context: RunContext) -> Mapping[str, str]:
+        """Return the variables that the agent reads from a file by itself."""
+        del context
+        return {}
+
+    @property
+    def own_variables(self) -> Declared:
+        """The variables that the agent gets, without keys that the gateway has instead."""
+        if self.models is None:
+            return self.env
+        return {name: value for name, value in self.env.items() if name not in KEYS}
+
     def wrong_models(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the services that the agent calls and the gateway cannot replay."""
         options = self.handled(context)
         if options is None or options.mode != "replay":
             return
-        variables = {**agent_environment(context, self.env), **dict.fromkeys(_named(self.env), "1")}
+        variables = {
+            **self.file_variables(context),
+            **agent_environment(context, self.env),
+            **dict.fromkeys(_named(self.env), "1"),
+        }
         for service, variable in unreachable(variables).items():
             message = f"calls of {service} cannot be replayed, and {variable} leads the agent to it"
             yield "models", f"{message}; remove the variable, or choose another mode"

@@ -1,5 +1,6 @@
 """Agents of Google ADK."""
 
+import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained, similar_path
 from ci_eval.runtime.python_modules import names_error
+from ci_eval.text.yaml_files import MAX_CONFIG, read_text
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _AGENT_NAMES = ("root_agent", "app", "get_agent_async")
@@ -68,6 +70,21 @@ class Adk(Framework):
             yield "adk", f"{self.adk!r} is not a folder; name its folder"
         elif not _MODULE.fullmatch(self.adk):
             yield "adk", f"there is no folder {self.adk!r}{similar_path(context.root, self.adk)}"
+
+    def file_variables(self, context: RunContext) -> Mapping[str, str]:
+        """Return the variables of the nearest `.env`, which ADK reads."""
+        try:
+            folder = contained(context.root, self.adk)
+            top = context.clone.top or context.root
+            within = [each for each in (folder, *folder.parents) if each.is_relative_to(top)]
+            path = next((each / ".env" for each in within if (each / ".env").is_file()), None)
+            text = read_text(path, shown=".env", most=MAX_CONFIG) if path else ""
+        except UsageError:
+            return {}  # the folder is wrong, which `check` says, or ADK cannot read the file either
+        from dotenv import dotenv_values
+
+        found = dotenv_values(stream=io.StringIO(text), interpolate=False)
+        return {name: value for name, value in found.items() if value}
 
     def targets(self) -> Iterator[tuple[str, str]]:
         """Yield the agent if it is a module."""

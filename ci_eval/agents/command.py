@@ -69,7 +69,7 @@ class Command(CallingModels, Agent):
 
     def missing(self, env: Mapping[str, str]) -> str:
         """Return the declared variables that are not set, as text."""
-        return unset(self.env, env)
+        return unset(self.own_variables, env)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:

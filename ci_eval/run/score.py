@@ -69,12 +69,16 @@ def answering(trace: Trace, requested: str) -> tuple[ServedModel, ...]:
     """Return the versions of the model `requested` that answered the agent, if known."""
     agent = trace.key.agent
     events = (event for turn in trace.invocations for event in turn.events or ())
-    return merged(
+    reported = merged(
         *(
             served("agent", requested, each.model_version, each.system_fingerprint, agent=agent)
             for each in events
         )
     )
+    # What the gateway saw, of agents that report none.
+    metered = [each.metered for each in trace.invocations if each.metered]
+    names = dict.fromkeys(name for usage in metered for name in usage.models)
+    return reported or merged(*(served("agent", requested, name, agent=agent) for name in names))
 
 
 async def score(

@@ -224,7 +224,7 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
             message = f"agent {agent!r} cannot be replayed: there is no {cassette.shown}"
             raise UsageError(message, hint="record it with `ci-eval run --models record`")
         return
-    if options.mode != "live":
+    if options.mode in ("record", "auto"):
         cassette.begin()
     providers = [PROVIDERS[name] for name in options.providers]
     has_key = any(each.key(context.env) for each in providers)
@@ -243,9 +243,12 @@ async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterat
 
     Raises:
         UsageError: the cassette cannot be read.
+        OSError: it cannot be written.
 
     """
     cassette = cassette_of(options, context)
+    if options.mode in ("record", "auto"):
+        cassette.begin()
     async with connecting(context.env) as net:
         # The import of the list of prices is slow; agents start in the meantime.
         loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "genai_prices"))

@@ -1,0 +1,188 @@
+"""Recorded calls in a file: order, repeats, kills and secrets."""
+
+import json
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_eval.llm.gateway.answers import Answer
+from ci_eval.llm.gateway.model_cassette import (
+    MAX_TEXT_CHARS,
+    ModelCassette,
+    Place,
+    TooLongError,
+    digest_of_trial,
+    shortened,
+)
+from ci_eval.records.errors import UsageError
+from ci_eval.records.trials import TrialKey
+from ci_eval.text.redact import Secrets
+
+JSON = "application/json"
+SECRETS = Secrets({"API_KEY": "hunter2-hunter2"})
+
+
+def key(case: str = "c", repeat: int = 0) -> TrialKey:
+    return TrialKey(agent="a", evalset="e", case=case, repeat=repeat)
+
+
+def opened(path: Path) -> ModelCassette:
+    found = ModelCassette(path, shown="c.jsonl", secrets=SECRETS)
+    found.load()
+    return found
+
+
+def place(request: int, number: int = 0, of: TrialKey | None = None) -> Place:
+    return Place(digest_of_trial(of or key()), f"{request:032x}", number)
+
+
+def add(cassette: ModelCassette, at: Place, text: str = "t", of: TrialKey | None = None) -> None:
+    request = {"model": "m", "contents": text}
+    cassette.add(of or key(), at, request, Answer(200, JSON, json.dumps(text).encode()))
+
+
+def text_at(cassette: ModelCassette, at: Place) -> Any:
+    found = cassette.get(at)
+    return found and json.loads(found.answer.body)
+
+
+def test_a_call_is_found_by_trial_request_and_number(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    writer = opened(path)
+    for number in range(2):
+        add(writer, place(1, number), f"answer {number}")
+
+    found = opened(path)
+    assert [text_at(found, place(1, number)) for number in range(3)] == [
+        "answer 0",
+        "answer 1",
+        None,
+    ]
+    assert text_at(found, place(1, 0, key(repeat=1))) is None
+    assert text_at(found, place(2)) is None
+
+
+def test_a_trial_that_is_recorded_anew_loses_what_it_had(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    other = key("other")
+    writer = opened(path)
+    add(writer, place(1))
+    add(writer, place(1, of=other), of=other)
+    again = opened(path)
+    again.anew(digest_of_trial(key()))
+    add(again, place(2))
+
+    for found in (again, opened(path)):
+        assert text_at(found, place(1)) is None
+        assert text_at(found, place(2)) == "t"
+        assert text_at(found, place(1, of=other)) == "t"
+    again.tidy()
+    assert "anew" not in path.read_text()
+    assert len(opened(path)) == 2
+
+
+def test_the_order_of_lines_depends_on_no_order_of_calls(tmp_path: Path):
+    calls = [(key(case, repeat), size) for case in "ba" for repeat in (1, 0) for size in (9, 3)]
+    texts = []
+    for name, order in (("one", calls), ("other", calls[::-1])):
+        cassette = opened(tmp_path / name)
+        for trial, size in order:
+            add(cassette, place(size, of=trial), "x" * size, trial)
+        cassette.tidy()
+        texts.append((tmp_path / name).read_text())
+
+    assert texts[0] == texts[1]
+    rows = [json.loads(line) for line in texts[0].splitlines()[1:]]
+    assert [(row["case"], row["repeat"], len(row["request"]["contents"])) for row in rows] == [
+        (case, repeat, size) for case in "ab" for repeat in (0, 1) for size in (3, 9)
+    ]
+
+
+def _write_for_ever(path: Path) -> None:
+    cassette = opened(path)
+    for number in range(1_000_000):
+        add(cassette, place(1, number), "x" * 5000)
+
+
+@pytest.mark.processes
+def test_a_kill_leaves_every_line_that_was_recorded(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    fork = multiprocessing.get_context("fork")
+    for _ in range(5):
+        size = path.stat().st_size if path.exists() else 0
+        child = fork.Process(target=_write_for_ever, args=(path,))
+        child.start()
+        while not path.exists() or path.stat().st_size < size + 50_000:
+            pass
+        assert child.pid
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+
+        lines = path.read_bytes().split(b"\n")
+        whole = [json.loads(line) for line in lines[1:-1] if line.endswith(b"}")]
+        found = opened(path)
+        assert len(found) == len({row["call"] for row in whole}) > 0
+        add(found, place(2), "after the kill")
+        assert text_at(opened(path), place(2)) == "after the kill"
+
+
+def test_known_secrets_are_not_written(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    add(opened(path), place(1), "my key is hunter2-hunter2")
+
+    assert "hunter2" not in path.read_text()
+    assert text_at(opened(path), place(1)) == "my key is [API_KEY]"
+
+
+def test_long_texts_of_a_request_are_cut_and_still_differ():
+    one, other = (shortened({"a": ["x" * MAX_TEXT_CHARS + end]}) for end in ("1", "2"))
+    assert one != other
+    assert len(one["a"][0]) < MAX_TEXT_CHARS + 50
+
+
+def test_an_answer_that_is_too_long_is_refused(tmp_path: Path):
+    with pytest.raises(TooLongError):
+        add(opened(tmp_path / "c.jsonl"), place(1), "x" * (9 << 20) + "é" * (2 << 20))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '{"ci-eval model cassette":2}',
+        '{"ci-eval cassette":1}',
+        "other",
+        '{"ci-eval model cassette":',
+    ],
+)
+def test_another_file_is_refused(tmp_path: Path, head: str):
+    (tmp_path / "c.jsonl").write_text(head + "\n")
+    with pytest.raises(UsageError, match="cassette"):
+        opened(tmp_path / "c.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [('"status":200', '"status":"x"'), ('"agent":"a"', '"agent":5'), ('"body"', '"other"')],
+)
+def test_an_edited_line_that_is_no_call_is_not_found(tmp_path: Path, before: str, after: str):
+    path = tmp_path / "c.jsonl"
+    add(opened(path), place(1))
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+
+    assert opened(path).get(place(1)) is None
+
+
+def test_calls_of_other_trials_are_removed(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    cassette = opened(path)
+    for repeat in range(3):
+        add(cassette, place(1, of=key(repeat=repeat)), of=key(repeat=repeat))
+
+    assert cassette.keep([key(), key("other")]) == 2
+    assert [each.trial for each in opened(path).calls()] == [key()]
