@@ -1,0 +1,116 @@
+"""Suites in git whose agents are replayed: both arms, changed cassettes, resumed runs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from servers.loopback import as_json
+from servers.models import Models
+from servers.openai import completion
+from support.agent_sessions import waits_for
+from support.git_repositories import ENV
+from support.git_suites import Suite
+from support.model_projects import CHAT, PYTHON
+
+pytestmark = pytest.mark.processes
+CONFIG = """\
+name: shop
+agents: {bot: {python: "bot:answer", models: {mode: auto, cassette: models.jsonl}}}
+evalsets: {smoke: evals/smoke.csv}
+criteria: {response_match_score: 0.1}
+run: {concurrency: 1}
+"""
+COMPARED = CONFIG + "baseline: {store: merge_base}\n"
+CHANGED = CHAT + "\n\ndef answer(message):\n    return ask(message + '!')\n"
+
+
+def evalset(count: int) -> str:
+    return "id,prompt,expected\n" + "".join(
+        f"c{n},question {n},question {n}\n" for n in range(count)
+    )
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    return Suite(tmp_path / "shop")
+
+
+def begin(suite: Suite, models: Models, config: str) -> None:
+    """Commit an agent with its cassette, and begin a branch."""
+    ignored = "ci-eval-report\n.ci-eval\n__pycache__\n"
+    files = {"bot.py": PYTHON, "ci-eval.yaml": config, ".gitignore": ignored}
+    suite.commit("agent", **{**files, "evals/smoke.csv": evalset(3)})
+    suite.ci_eval("run", "--models", "record", **models.environment())
+    suite.commit("cassette")
+    suite.git("checkout", "--quiet", "-b", "change")
+
+
+def test_each_arm_is_replayed_from_its_own_cassette(suite: Suite, models: Models):
+    begin(suite, models, COMPARED)
+    (suite.folder / "bot.py").write_text(CHANGED)
+    suite.ci_eval("run", "--models", "record", **models.environment())
+    suite.commit("change")
+    asked = len(models.requests)
+
+    ended = suite.ci_eval("run", "--models", "replay")
+
+    assert ended.code == 0, ended.err
+    assert len(models.requests) == asked
+    base = json.loads(suite.base_run.read_text())["results"]
+    assert [each.get("error") for each in base] == [None] * 3
+    assert suite.report()["comparison"]["base_trials"] == 3
+    comment = (suite.folder / "ci-eval-report/comment.md").read_text()
+    first = comment.partition("| Criterion")[0]
+    assert "agent bot: its model cassette models.jsonl is part of this change" in first
+
+
+def test_a_change_without_a_new_cassette_has_no_verdict(suite: Suite, models: Models):
+    begin(suite, models, COMPARED)
+    suite.commit("change", **{"bot.py": CHANGED})
+
+    ended = suite.ci_eval("run", "--models", "replay")
+
+    assert ended.code == 6
+    assert "this request is not recorded" in ended.out
+    assert "part of this change" not in (suite.folder / "ci-eval-report/comment.md").read_text()
+
+
+def test_patterns_that_are_added_are_told(suite: Suite, models: Models):
+    begin(suite, models, COMPARED)
+    suite.commit("ignore", **{"ci-eval.yaml": COMPARED.replace("auto,", "auto, ignore: ['.*'],")})
+
+    suite.ci_eval("run", "--models", "replay")
+
+    comment = (suite.folder / "ci-eval-report/comment.md").read_text()
+    assert "agent bot: models.ignore" in comment.partition("| Criterion")[0]
+
+
+def test_a_killed_recording_is_resumed_without_asking_twice(suite: Suite, models: Models):
+    files = {"bot.py": PYTHON, "ci-eval.yaml": CONFIG, "evals/smoke.csv": evalset(5)}
+    suite.commit("agent", **files)
+    models.script += [as_json(completion("yes")), as_json(completion("yes"))]
+    models.script.append(as_json(completion("yes"), delay_s=600))
+    variables = {**ENV, "PATH": os.environ["PATH"], **models.environment()}
+    command = [sys.executable, "-m", "ci_eval", "run", "--models", "record"]
+    with subprocess.Popen(
+        command,
+        cwd=suite.folder,
+        env=variables,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as child:
+        assert waits_for(lambda: len(models.requests) == 3)
+        os.killpg(child.pid, signal.SIGKILL)
+
+    ended = suite.ci_eval("run", "--models", "record", "--resume", **models.environment())
+
+    assert ended.code == 0, ended.err
+    assert "reused 2 trials" in ended.err
+    assert len(models.requests) == 6  # the third had no answer
+    assert suite.ci_eval("run", "--models", "replay").code == 0
+    assert suite.ci_eval("models", "check").code == 0

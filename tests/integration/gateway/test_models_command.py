@@ -1,0 +1,86 @@
+"""`ci-eval models` shows, cleans and checks cassettes."""
+
+import pytest
+from servers.models import Models
+from support.model_projects import CHAT, PYTHON, ModelProject
+
+pytestmark = pytest.mark.processes
+CASSETTE = "{mode: record, cassette: models.jsonl}"
+
+
+def recorded(project: ModelProject, models: Models, code: str = PYTHON, cases: int = 3) -> None:
+    project.agent(code, CASSETTE, cases=cases)
+    project.with_keys(models)
+    project.run()
+
+
+def test_show_lists_the_calls_of_each_trial(project: ModelProject, models: Models):
+    recorded(project, models)
+
+    shown = project.ci_eval("models", "show")
+    case = project.ci_eval("models", "show", "--case", "c1")
+    rows = project.ci_eval("models", "show", "--json").json
+
+    assert "models.jsonl: 3 calls" in shown.out
+    assert "bot    smoke    c1    1       gpt-4.1-mini  1" in shown.out
+    assert '"content": "question 1"' in case.out
+    assert "question 1 #1" in case.out
+    assert "question 0" not in case.out
+    assert [(row["case"], row["number"], row["answer"]["status"]) for row in rows] == [
+        (f"c{number}", 0, 200) for number in range(3)
+    ]
+
+
+def test_check_names_what_is_missing_and_what_is_not_used(project, models):
+    recorded(project, models)
+    assert project.ci_eval("models", "check").code == 0
+    project.agent(PYTHON, CASSETTE, cases=2)
+    unused = project.ci_eval("models", "check")
+    project.agent(PYTHON, CASSETTE, cases=4)
+    missing = project.ci_eval("models", "check")
+
+    assert (unused.code, missing.code) == (1, 1)
+    assert "models.jsonl: calls of 1 trial (c2) are not used" in unused.err
+    assert "models.jsonl: no calls of 1 trial (c3); record them" in missing.err
+
+
+def test_prune_removes_what_is_not_used(project, models):
+    recorded(project, models)
+    project.agent(PYTHON, CASSETTE, cases=2)
+
+    assert "removed 1 call" in project.ci_eval("models", "prune").out
+    assert project.ci_eval("models", "check").code == 0
+    assert project.run("--models", "replay").code == 0
+
+
+def test_check_finds_what_looks_like_a_key(project, models):
+    key = "AIzaSy" + "A" * 33
+    recorded(project, models, CHAT + f"\n\ndef answer(message):\n    return ask({key!r})\n", 1)
+
+    ended = project.ci_eval("models", "check")
+
+    assert ended.code == 1
+    assert "hold what looks like a key" in ended.err
+
+
+def test_a_configuration_without_cassettes_has_nothing_to_show(project):
+    project.agent(PYTHON, "live")
+
+    ended = project.ci_eval("models", "show")
+
+    assert ended.code == 4
+    assert "no agent of ci-eval.yaml records calls of models" in ended.err
+
+
+@pytest.mark.parametrize("variable", ["GOOGLE_GENAI_USE_VERTEXAI=true", "MISTRAL_API_KEY=k"])
+def test_what_an_adk_agent_reads_from_its_file_is_checked(project, variable):
+    folder = project.folder / "bot"
+    folder.mkdir()
+    (folder / "agent.py").write_text("root_agent = None\n")
+    (folder / ".env").write_text(variable + "\n")
+    project.agent("", "{mode: replay, cassette: models.jsonl}", kind="adk: bot")
+
+    ended = project.ci_eval("validate")
+
+    assert ended.code == 4
+    assert f"and {variable.partition('=')[0]} leads the agent to it" in ended.err
