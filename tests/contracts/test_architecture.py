@@ -125,7 +125,7 @@ def test_programs_are_started_by_four_modules_and_git_by_one():
 @pytest.mark.parametrize(
     "name",
     [
-        *("worker", "worker_faults", "worker_output", "canned_tools"),
+        *("worker", "worker_faults", "worker_output", "canned_tools", "marked_calls"),
         "import_guard/sitecustomize",
     ],
 )

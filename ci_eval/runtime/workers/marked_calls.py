@@ -51,17 +51,20 @@ class _Finder:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Return the specification of a module."""
-        if name not in self._changes:
-            return None
-        others = (each for each in sys.meta_path if each is not self)
-        found = (each.find_spec(name, path, target) for each in others)
+        change = self._changes.pop(name, None)
+        if change is None:
+            return None  # also if another finder asks all finders, this one among them
+        finders = (getattr(each, "find_spec", None) for each in sys.meta_path if each is not self)
+        found = (find(name, path, target) for find in finders if find)
         spec: Any = next((each for each in found if each is not None), None)
-        if spec is not None and spec.loader is not None:
+        if spec is None or spec.loader is None:
+            self._changes[name] = change
+        else:
             execute = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
-                self._changes[name](module, self._place, self._value)
+                change(module, self._place, self._value)
 
             spec.loader.exec_module = exec_module
         return spec

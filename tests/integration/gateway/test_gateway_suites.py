@@ -92,8 +92,9 @@ def test_patterns_that_are_added_are_told(suite: Suite, models: Models):
 def test_a_killed_recording_is_resumed_without_asking_twice(suite: Suite, models: Models):
     files = {"bot.py": PYTHON, "ci-eval.yaml": CONFIG, "evals/smoke.csv": evalset(5)}
     suite.commit("agent", **files)
-    models.script += [as_json(completion("yes")), as_json(completion("yes"))]
-    models.script.append(as_json(completion("yes"), delay_s=600))
+    answers = [completion(f"question {number}") for number in range(3)]
+    delays = (0, 0, 600)
+    models.script += map(lambda body, delay: as_json(body, delay_s=delay), answers, delays)
     variables = {**ENV, "PATH": os.environ["PATH"], **models.environment()}
     command = [sys.executable, "-m", "ci_eval", "run", "--models", "record"]
     with subprocess.Popen(
