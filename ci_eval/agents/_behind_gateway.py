@@ -1,8 +1,8 @@
 """Agents whose calls of models pass the gateway."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ci_eval.llm.gateway.conversations import Conversation
@@ -15,6 +15,7 @@ from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment
+from ci_eval.text.redact import MIN_CHARS
 
 
 class CallingModels(Record):
@@ -84,8 +85,8 @@ class Models:
     """The calls of models of a started agent; without a gateway, they are its own."""
 
     gateway: Gateway | None = None
-    declared: frozenset[str] = frozenset()
-    """The names of the variables that the agent gets."""
+    given: Mapping[str, str | None] = field(default_factory=dict)
+    """The variables that the agent gets anyway, and those that it declares."""
 
     @property
     def needs_apart(self) -> bool:
@@ -96,7 +97,7 @@ class Models:
         """Return what the environment of one more process has besides."""
         if self.gateway is None:
             return {}
-        return self.gateway.variables(self.gateway.process(), self.declared)
+        return self.gateway.variables(self.gateway.process(), self.given)
 
     def session(
         self, inner: Session, trial: Trial, env: Mapping[str, str], number: int, memento: Json
@@ -114,6 +115,7 @@ class Models:
 
 
 A = TypeVar("A", bound=CallingModels)
+V = TypeVar("V", str, str | None)
 
 
 @asynccontextmanager
@@ -130,28 +132,33 @@ async def behind_gateway(
     if options is None:
         yield agent, context, Models()
         return
-    keys = set(held(context.env))
-    env = {
-        name: value
-        for name, value in context.env.items()
-        if name not in KEYS and not any(key in value for key in keys)
-    }
-    declared = {
-        name: value
-        for name, value in agent.env.items()
-        if name not in KEYS and not any(key in (value or "") for key in keys)
-    }
-    names = frozenset(agent.env)
+    keys = [*held(context.env)]
+    inner = replace(context, env=_without(keys, context.env))
+    declared = _without(keys, agent.env)
+    given = {**agent.env, **agent_environment(inner, declared)}
     async with gateway_for(options, context) as gateway:
-        inner = replace(context, env=env, secrets=context.secrets)
         try:
-            yield agent.model_copy(update={"env": declared}), inner, Models(gateway, names)
+            yield agent.model_copy(update={"env": declared}), inner, Models(gateway, given)
         finally:
             if gateway.conversations and not gateway.calls:
                 context.say(
                     "warning: no call of a model passed the gateway; does the agent set an address "
                     "of its own?"
                 )
+
+
+def _without(keys: Sequence[str], variables: Mapping[str, V]) -> dict[str, V]:
+    """Return the variables that hold none of the keys, under whatever name."""
+    return {
+        name: value
+        for name, value in variables.items()
+        if name not in KEYS and not any(_holds(value or "", key) for key in keys)
+    }
+
+
+def _holds(value: str, key: str) -> bool:
+    # A short key is a placeholder, and appears in paths.
+    return value == key or (len(key) >= MIN_CHARS and key in value)
 
 
 class _Metered(Session):

@@ -11,6 +11,7 @@ from ci_eval.cli import console, load
 from ci_eval.cli.options import (
     config_option,
     judge_mode_option,
+    models_option,
     repeats_option,
     selection_options,
 )
@@ -30,6 +31,7 @@ from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 @selection_options
 @repeats_option
 @judge_mode_option
+@models_option
 @finishing_options
 def merge(reports: tuple[str, ...], config: str, out: str, *, as_json: bool, **options: Any) -> int:
     """Merge the reports of shards, decide, and write the reports of the suite.

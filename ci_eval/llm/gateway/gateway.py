@@ -7,7 +7,7 @@ trial an error, whatever the agent makes of it.
 import asyncio
 import importlib
 import re
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -79,12 +79,12 @@ class Gateway:
         """Return the process with this address."""
         return self._processes[base.rpartition("/")[2]]
 
-    def variables(self, process: Process, declared: Collection[str]) -> dict[str, str]:
+    def variables(self, process: Process, given: Mapping[str, str | None]) -> dict[str, str]:
         """Return the environment that leads the clients in a process here.
 
-        `declared` are the names of the variables that the agent gets.
+        `given` are the variables that the agent gets anyway, or names of some.
         """
-        return variables(process.base, PLACEHOLDER, self._options.providers, declared)
+        return variables(process.base, PLACEHOLDER, self._options.providers, given)
 
     @property
     def replays(self) -> bool:

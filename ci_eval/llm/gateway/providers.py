@@ -5,7 +5,7 @@ the headers are ours.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -107,14 +107,13 @@ PROVIDERS: Mapping[str, Provider] = {
     )
 }
 _FOR_ALL = {
-    # Requests to loopback addresses would be sent to a proxy, with the path in them.
-    "NO_PROXY": "127.0.0.1,localhost",
-    "no_proxy": "127.0.0.1,localhost",
     # The address of its traces is fixed, and they carry the key.
     "OPENAI_AGENTS_DISABLE_TRACING": "1",
     # It would wait for prices from the network.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
 }
+_UNPROXIED = ("NO_PROXY", "no_proxy")
+"""Variables without which a proxy would get requests to loopback addresses, with their path."""
 ADDRESS = "CI_EVAL_MODELS"
 """The variable with the address of the gateway, for our own code in workers."""
 KEYS = frozenset(name for each in PROVIDERS.values() for name in each.keys)
@@ -183,17 +182,20 @@ def checked_call(
 
 
 def variables(
-    base: str, dummy: str, names: Sequence[str], declared: Collection[str]
+    base: str, dummy: str, names: Sequence[str], given: Mapping[str, str | None]
 ) -> dict[str, str]:
     """Return the environment that leads clients of providers to the gateway at `base`.
 
-    They find `dummy` for a key, under the variables that the agent declares, else the usual one.
+    They find `dummy` for a key, under the variables that are `given` to the agent, else the usual
+    one.
     """
-    found = {**_FOR_ALL, ADDRESS: base}
+    direct = [each for name in _UNPROXIED if (each := given.get(name))]
+    unproxied = ",".join(dict.fromkeys([*direct, "127.0.0.1", "localhost"]))
+    found = {**_FOR_ALL, ADDRESS: base, **dict.fromkeys(_UNPROXIED, unproxied)}
     for provider in (PROVIDERS[name] for name in names):
         at = base + provider.place
         found |= {name: at + added for name, added in provider.variables}
-        keys = [name for name in provider.keys if name in declared] or [next(iter(provider.keys))]
+        keys = [name for name in provider.keys if name in given] or [next(iter(provider.keys))]
         found |= dict.fromkeys(keys, dummy)
     return found
 

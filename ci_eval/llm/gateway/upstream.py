@@ -29,6 +29,8 @@ class Passing:
     request: Request
     drops_usage: bool
     """Whether the client did not ask for the usage that the stream ends with."""
+    before: bytes | None = None
+    """The whole body, if it has been read already."""
     received: list[bytes] = field(default_factory=list)
 
     @property
@@ -51,6 +53,10 @@ class Passing:
             TrialError: the connection was lost, or the body is too long.
 
         """
+        if self.before is not None:
+            self.received.append(self.before)
+            yield self.before
+            return
         async with aclosing(chunks(self.request, self.response)) as found:
             async for chunk in found:
                 self.received.append(chunk)
@@ -75,8 +81,13 @@ async def passed_on(call: Call, net: Net, env: Mapping[str, str]) -> AsyncIterat
     if more:
         request = _request(call, more, env)
         async with net.opened(request) as response:
-            if response.status != 400 or b"stream_options" not in await response.read():
-                yield Passing(call, response, request, drops_usage=True)
+            passing = Passing(call, response, request, drops_usage=True)
+            body = b""
+            if response.status == 400:
+                body = b"".join([chunk async for chunk in passing.chunks()])
+                passing = Passing(call, response, request, drops_usage=True, before=body)
+            if b"stream_options" not in body:
+                yield passing
                 return
     request = _request(call, call.body, env)
     async with net.opened(request) as response:

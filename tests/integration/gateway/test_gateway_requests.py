@@ -190,6 +190,34 @@ def test_a_server_that_knows_no_such_option_is_asked_without(tmp_path, models):
     assert "stream_options" not in models.requests[-1].body
 
 
+def test_an_error_of_a_stream_reaches_the_client_whole(tmp_path, models):
+    async def body(client: Client) -> Any:
+        client.begin()
+        return await client.send(CHAT, STREAM)
+
+    models.script.append(as_json({"error": {"message": "too long"}}, 400))
+    status, _, text = behind(tmp_path, models, body, mode="live")
+    assert (status, json.loads(text)) == (400, {"error": {"message": "too long"}})
+    assert len(models.requests) == 1
+
+
+def test_a_stream_that_breaks_off_breaks_off_for_the_client_and_is_not_recorded(tmp_path, models):
+    async def body(client: Client) -> Conversation:
+        conversation = client.begin()
+        with pytest.raises(aiohttp.ClientError):
+            await client.send(CHAT, STREAM)
+        assert conversation.failed
+        status, _, text = await client.send(CHAT, STREAM)
+        assert (status, text[-14:]) == (200, "data: [DONE]\n\n")
+        return conversation
+
+    cut = Reply(b'data: {"choices": []}\n\n', content_type="text/event-stream", cut=True)
+    models.script.append(cut)
+    conversation = behind(tmp_path, models, body, mode="record")
+    assert (conversation.usage.calls, conversation.usage.retries) == (1, 1)
+    assert len((tmp_path / "c.jsonl").read_text().splitlines()) == 2
+
+
 def test_a_stream_is_passed_on_as_it_comes(tmp_path):
     first, rest = asyncio.Event(), asyncio.Event()
 

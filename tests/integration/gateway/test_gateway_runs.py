@@ -272,3 +272,38 @@ def test_a_secret_in_a_conversation_is_not_recorded(project, models):
     text = (project.folder / "models.jsonl").read_text()
     assert "hunter2" not in text
     assert "[DB_PASSWORD]" in text
+
+
+def test_a_placeholder_for_a_key_hides_no_other_variable(project, models):
+    code = "import os\n\n\ndef answer(message):\n    return os.environ['HOME_OF_E']\n"
+    agent = 'python: "bot:answer", env: [HOME_OF_E, NO_PROXY]'
+    project.agent(code, "live", kind=agent, cases=1)
+    project.with_keys(models)
+    project._patch.setenv("ANTHROPIC_API_KEY", "e")
+    project._patch.setenv("HOME_OF_E", "here")
+
+    project.run()
+
+    assert [*project.responses().values()] == [["here"]]
+
+
+def test_addresses_that_need_no_proxy_are_kept(project, models):
+    code = "import os\n\n\ndef answer(message):\n    return os.environ['NO_PROXY']\n"
+    project.agent(code, "live", cases=1)
+    project.with_keys(models)
+    project._patch.setenv("NO_PROXY", "intranet.example")
+    project._patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+
+    project.run()
+
+    [[said]] = project.responses().values()
+    assert {"intranet.example", "127.0.0.1"} <= {*said.split(",")}
+
+
+def test_a_proxy_gets_no_call(project, models):
+    project.agent(PYTHON, "live", cases=1)
+    project.with_keys(models)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        project._patch.setenv(name, "http://127.0.0.1:9")
+
+    assert project.run().code == 0
