@@ -1,5 +1,6 @@
 """Settings of judges: the `judge:` block, and the judges and models that each criterion uses."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -214,6 +215,12 @@ def identity(judge: Judge) -> Json:
 def endpoint(judge: Judge) -> Json:
     """Return the endpoint of a judge; all its models share a connection."""
     return [judge.type_name, judge.model_dump(mode="json", exclude={"model", "settings"})]
+
+
+def provider_of(judge: Judge) -> str:
+    """Return the provider whose limits the calls of a judge share, also with agents."""
+    own = judge.model_dump(mode="json", exclude={"model", "settings"}, exclude_defaults=True)
+    return json.dumps(endpoint(judge), sort_keys=True) if own else judge.type_name
 
 
 def price(judge: Judge, given: Mapping[str, Price]) -> Price | None:

@@ -9,6 +9,8 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 CUT = 0.7
 """Factor for the concurrency when the provider throttles a call."""
@@ -22,8 +24,26 @@ together: half as many calls per second, measured with 50 concurrent calls.
 """
 
 
+@dataclass
+class Closing:
+    """Until when a provider takes no calls, for all that call it in a run."""
+
+    until: float = 0.0
+    """In seconds of `time.monotonic`."""
+
+
+_closings: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Closing]] = WeakKeyDictionary()
+"""By event loop, of which each run has one, and by provider."""
+
+
+def closing_of(provider: str) -> Closing:
+    """Return when a provider is closed, for agents and judges together."""
+    loop = asyncio.get_running_loop()
+    return _closings.setdefault(loop, {}).setdefault(provider, Closing())
+
+
 class RateLimiter:
-    """Admits the calls to one provider."""
+    """Admits the calls to one provider; a `closing` is shared with others."""
 
     def __init__(
         self,
@@ -31,13 +51,14 @@ class RateLimiter:
         concurrency: int,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
+        closing: Closing | None = None,
     ) -> None:
         self._max_concurrency = concurrency
         self._window = float(concurrency)
         self._running = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._start_lock = asyncio.Lock()
-        self._closed_until = 0.0
+        self._closing = closing or Closing()
         self._per_request_s = 60 / requests_per_minute if requests_per_minute else 0.0
         self._per_token_s = 60 / tokens_per_minute if tokens_per_minute else 0.0
         self._next_at = 0.0
@@ -72,7 +93,7 @@ class RateLimiter:
         `after_s` are the seconds during which no call may start.
         """
         now = time.monotonic()
-        self._closed_until = max(self._closed_until, now + after_s)
+        self._closing.until = max(self._closing.until, now + after_s)
         if started > self._cut_at:  # calls sent together count once
             self._window = max(1.0, self._window * CUT)
             self._cut_at = now
@@ -106,5 +127,5 @@ class RateLimiter:
 
     async def _wait_until(self, moment: float) -> None:
         # The provider may throttle again meanwhile.
-        while (left := max(moment, self._closed_until) - time.monotonic()) > 0:  # noqa: ASYNC110  # waits for a time, not for an event
+        while (left := max(moment, self._closing.until) - time.monotonic()) > 0:  # noqa: ASYNC110  # waits for a time, not for an event
             await asyncio.sleep(left)

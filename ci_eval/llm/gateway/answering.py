@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
 from ci_eval.llm.gateway.conversations import Conversation, RefusedCallError
+from ci_eval.llm.gateway.faults import fault_of, faulty
 from ci_eval.llm.gateway.model_cassette import (
     ModelCassette,
     Place,
@@ -16,7 +17,7 @@ from ci_eval.llm.gateway.nearest_request import nearest
 from ci_eval.llm.gateway.options import ModelOptions
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.gateway.request_digest import digest_of, normalised
-from ci_eval.llm.gateway.spending import Spending, exceeded
+from ci_eval.llm.gateway.spending import Spending, exceeded, limiter_of
 from ci_eval.llm.gateway.upstream import UNANSWERED, Passing, key_hint, passed_on, size_of
 from ci_eval.llm.prices import Tokens, cost_of
 from ci_eval.records.cases import Json
@@ -24,6 +25,7 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Net
+from ci_eval.runtime.retry import retry_after
 from ci_eval.text.patterns import fits_any
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 _CHARS_PER_TOKEN = 4
 _USUAL_OUTPUT_TOKENS = 200
 """For the estimate of a call's cost, while it is in progress."""
+_MAX_PAUSE_S = 120.0
+"""The longest pause that a provider may ask of all its callers."""
 _PRICED_AS = {"gemini": "google"}
 """Names of providers in the list of prices, where they differ."""
 
@@ -75,6 +79,12 @@ class Answering:
         digest = digest_of(whole)
         place = Place(conversation.trial, digest, conversation.take(digest))
         asked = Asked(call, conversation, whole, place)
+        conversation.tries[digest] += 1
+        if options.faults and (
+            fault := fault_of(options.faults, place, conversation.tries[digest])
+        ):
+            conversation.release(digest, place.number)
+            return await faulty(fault, request)
         if options.mode in ("replay", "auto") and (found := self._cassette.get(place)):
             conversation.succeed(digest, self._usage(call, found.answer, replayed=1))
             return _whole(found.answer, call)
@@ -118,28 +128,35 @@ class Answering:
     async def _pass_on(self, request: "Request", asked: Asked, run: Spending) -> "StreamResponse":
         """Call the provider, pass its answer on, count and record it."""
         call, conversation, place = asked.call, asked.conversation, asked.place
-        estimate = self._estimate(call)
-        if why := exceeded(self._options, run, conversation.spent, estimate):
-            raise RefusedCallError("models", why)
-        began, cost = time.monotonic(), estimate
-        for each in (run, conversation.spent):
-            each.begin(estimate)
-        try:
-            async with passed_on(call, self._net, self._context.env) as passing:
-                response = await _passed(request, passing)
-            answer = passing.answer()
-            usage = self._usage(call, answer, seconds=time.monotonic() - began)
-            cost = estimate if usage.unpriced else usage.cost_usd
-        except TrialError as exc:
-            conversation.fail(place.request, place.number, str(exc))
-            raise
-        finally:
+        tokens = size_of(call) // _CHARS_PER_TOKEN + 1
+        estimate = self._estimate(call, tokens)
+        limiter = limiter_of(call.provider.name)
+        async with limiter.slot(tokens):
+            if why := exceeded(self._options, run, conversation.spent, estimate):
+                raise RefusedCallError("models", why)
+            began, cost = time.monotonic(), estimate
             for each in (run, conversation.spent):
-                each.end(estimate, cost)
+                each.begin(estimate)
+            try:
+                async with passed_on(call, self._net, self._context.env) as passing:
+                    response = await _passed(request, passing)
+                answer = passing.answer()
+                usage = self._usage(call, answer, seconds=time.monotonic() - began)
+                cost = estimate if usage.unpriced else usage.cost_usd
+            except TrialError as exc:
+                conversation.fail(place.request, place.number, str(exc))
+                raise
+            finally:
+                for each in (run, conversation.spent):
+                    each.end(estimate, cost)
+        if answer.status == 429:
+            pause = retry_after(passing.response.headers, self._context.now()) or 0.0
+            limiter.throttled(began, min(pause, _MAX_PAUSE_S))
         if answer.status in UNANSWERED:
             why = f"{call.shown} answered with status {answer.status}"
             conversation.fail(place.request, place.number, why)
             return response
+        limiter.succeeded()
         conversation.succeed(place.request, usage)
         if self._options.mode != "live" and not conversation.is_over:
             self._record(asked, answer)
@@ -153,15 +170,15 @@ class Answering:
             message = f"an answer could not be recorded in {shown}: {exc}"
             conversation.refuse(TrialError("models", message))
 
-    def _estimate(self, call: Call) -> float:
-        """Return the likely cost of a call, in US dollars.
+    def _estimate(self, call: Call, tokens: int) -> float:
+        """Return the likely cost of a call with so many input tokens, in US dollars.
 
         Raises:
             RefusedCallError: it is unknown, but there is a limit.
 
         """
-        tokens = Tokens(size_of(call) // _CHARS_PER_TOKEN + 1, _USUAL_OUTPUT_TOKENS)
-        cost = 0.0 if call.is_free else self._cost(call, "", tokens)
+        likely = Tokens(tokens, _USUAL_OUTPUT_TOKENS)
+        cost = 0.0 if call.is_free else self._cost(call, "", likely)
         if cost is None and self._options.has_cost_limit:
             message = f"the price of {call.model!r} is unknown, so its cost cannot be limited"
             raise RefusedCallError("models", f"{message}; add it to `models.prices`")

@@ -6,6 +6,7 @@ process; if there are several, none of them can be trusted, and each is held aga
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -43,6 +44,8 @@ class Conversation:
     """The numbers in use, by request."""
     known: Callable[[str], set[int]] = lambda _: set()
     """Returns the numbers that an interrupted part of the conversation used, by request."""
+    tries: Counter[str] = field(default_factory=Counter)
+    """How often each request was made, failed tries included."""
     is_over: bool = False
 
     def __post_init__(self) -> None:
@@ -57,9 +60,13 @@ class Conversation:
         taken.add(number)
         return number
 
+    def release(self, request: str, number: int) -> None:
+        """Let another try of a request have its number."""
+        self.taken[request].discard(number)
+
     def fail(self, request: str, number: int, why: str) -> None:
         """Note that a request was not answered; the agent may repeat it."""
-        self.taken[request].discard(number)
+        self.release(request, number)
         self.failed[request] = why
 
     def succeed(self, request: str, usage: ModelUsage) -> None:

@@ -1,20 +1,44 @@
 """Options of the model gateway: the `models:` block of an agent."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from ci_eval.llm.prices import Price
 from ci_eval.records.cases import Record
 from ci_eval.runtime.path_checks import PathText
 from ci_eval.text.patterns import Pattern
 
+
+def _as_text(value: object) -> object:
+    """Return a status as a text; YAML reads it as a number."""
+    return str(value) if type(value) is int else value
+
+
 Mode = Literal["live", "record", "replay", "auto"]
 MODES: tuple[Mode, ...] = ("live", "record", "replay", "auto")
 ProviderName = Literal["gemini", "openai", "anthropic"]
 DEFAULT_CASSETTE = ".ci-eval/models.jsonl"
 """Path from the folder of the configuration."""
+
+
+Fault = Literal["429", "500", "timeout", "cut", "garbage"]
+
+
+class Faults(Record):
+    """Faults on purpose."""
+
+    rate: float = Field(gt=0, le=1)
+    """The share of calls that fail, each try for itself."""
+    kinds: tuple[Annotated[Fault, BeforeValidator(_as_text)], ...] = Field(
+        default=("429", "500", "timeout", "cut", "garbage"), min_length=1
+    )
+    """What happens: `429` (too many requests), `500` (an error of the server), `timeout` (no
+    answer), `cut` (the connection is lost within the answer), `garbage` (an answer that is no
+    JSON)."""
+    seed: int = 0
+    """Another seed lets other calls fail."""
 
 
 class ModelOptions(Record):
@@ -47,6 +71,9 @@ class ModelOptions(Record):
     ignore: tuple[Pattern, ...] = ()
     """Regular expressions for text in requests that varies by itself, such as today's date; what
     they match is left out when a request is looked up."""
+    faults: Faults | None = None
+    """Faults on purpose, such as `{rate: 0.05, kinds: [429, timeout]}`, to measure whether the
+    agent survives its provider's bad day. Default: none."""
     prices: dict[str, Price] = Field(default_factory=dict)
     """Prices of models, in US dollars per million tokens: `{model: {input, output}}`. Default: list
     prices, with the discount for cached tokens."""

@@ -1,10 +1,12 @@
-"""Limits on the calls of an agent, in a run and in a trial."""
+"""Limits on the calls of agents: budgets of a run and of a trial, and the pace of a provider."""
 
+import asyncio
 from asyncio import AbstractEventLoop
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from ci_eval.llm.gateway.options import ModelOptions
+from ci_eval.llm.rate_limit import RateLimiter, closing_of
 
 
 @dataclass
@@ -45,6 +47,20 @@ def exceeded(options: ModelOptions, run: Spending, trial: Spending, estimate_usd
         name = "max_calls_per_trial" if spent.endswith("calls") else "max_cost_usd_per_trial"
         return f"the budget of the trial is used up: {spent}; raise `models.{name}`"
     return ""
+
+
+MAX_CONCURRENCY = 1000
+"""The most calls to one provider at a time; trials limit them before."""
+_limiters: WeakKeyDictionary[AbstractEventLoop, dict[str, RateLimiter]] = WeakKeyDictionary()
+
+
+def limiter_of(provider: str) -> RateLimiter:
+    """Return what admits the calls of all agents to a provider, in this run."""
+    limiters = _limiters.setdefault(asyncio.get_running_loop(), {})
+    if provider not in limiters:
+        closing = closing_of(provider)
+        limiters[provider] = RateLimiter(concurrency=MAX_CONCURRENCY, closing=closing)
+    return limiters[provider]
 
 
 _of_runs: WeakKeyDictionary[AbstractEventLoop, dict[str, Spending]] = WeakKeyDictionary()

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from yarl import URL
 from ci_eval.llm.gateway.conversations import MARK, Conversation, Process
 from ci_eval.llm.gateway.gateway import Gateway, gateway_for
 from ci_eval.llm.gateway.options import ModelOptions
+from ci_eval.llm.rate_limit import closing_of
 from ci_eval.records.trials import TrialKey
 from ci_eval.runtime.context import RunContext
 
@@ -314,6 +316,8 @@ def test_retry_after_and_the_status_reach_the_client(tmp_path, models):
         conversation = client.begin()
         first, headers, _ = await client.send(CHAT)
         assert (first, headers["retry-after"]) == (429, "3")
+        assert closing_of("openai").until > time.monotonic()
+        closing_of("openai").until = 0.0
         assert conversation.failed
         second, *_ = await client.send(CHAT)
         assert not conversation.failed
@@ -366,3 +370,41 @@ def test_an_embedding_is_recorded_and_priced(tmp_path, models):
     usage = behind(tmp_path, models, body, mode="record")
     assert (usage.input_tokens, usage.output_tokens, usage.unpriced) == (3, 0, 0)
     assert usage.cost_usd > 0
+
+
+@pytest.mark.parametrize("kind", ["429", "500", "cut", "garbage", "timeout"])
+def test_a_fault_on_purpose_is_no_outage(tmp_path, models, kind):
+    async def body(client: Client) -> None:
+        conversation = client.begin()
+        timeout = aiohttp.ClientTimeout(total=0.5 if kind == "timeout" else None)
+        try:
+            status, _, text = await client.send(CHAT, timeout=timeout)
+        except (aiohttp.ClientError, TimeoutError):
+            assert kind in ("cut", "timeout")
+        else:
+            assert (status, "<html>" in text) == {
+                "429": (429, False),
+                "500": (500, False),
+                "garbage": (200, True),
+            }[kind]
+        conversation.check()
+
+    behind(tmp_path, models, body, mode="live", faults={"rate": 1, "kinds": [kind]})
+    assert models.requests == []
+
+
+def test_the_try_after_a_fault_gets_the_recorded_answer(tmp_path, models):
+    async def once(client: Client) -> Any:
+        client.begin()
+        return (await client.send(CHAT))[2]
+
+    async def often(client: Client) -> Any:
+        client.begin()
+        found = [await client.send(CHAT) for _ in range(20)]
+        return [text for status, _, text in found if status == 200], len(found)
+
+    recorded = behind(tmp_path, models, once, mode="record")
+    options = {"mode": "replay", "faults": {"rate": 0.5, "kinds": [500]}}
+    answers, _ = behind(tmp_path, models, often, **options)
+    assert json.loads(answers[0]) == json.loads(recorded)
+    assert behind(tmp_path, models, often, **options)[0] == answers

@@ -4,7 +4,7 @@ import time
 import pytest
 from support import jumping_clock
 
-from ci_eval.llm.rate_limit import RateLimiter
+from ci_eval.llm.rate_limit import RateLimiter, closing_of
 
 
 async def _hold(pace: RateLimiter, tokens: int = 1) -> float:
@@ -82,6 +82,18 @@ def test_all_wait_as_long_as_the_provider_wants():
 
     # They begin one after the other, as calls do that prepare their requests.
     assert jumping_clock.run(work()) == pytest.approx([20, 20, 20, 20], abs=0.01)
+
+
+def test_two_that_share_a_provider_wait_for_each_other():
+    async def work() -> list[float]:
+        judges, agents, others = (
+            RateLimiter(concurrency=4, closing=closing_of(name)) for name in ("a", "a", "b")
+        )
+        now = time.monotonic()
+        judges.throttled(now, 20)
+        return [await _hold(others) - now, await _hold(agents) - now]
+
+    assert jumping_clock.run(work()) == pytest.approx([0, 20], abs=0.01)
 
 
 @pytest.mark.parametrize("waiting", [True, False])

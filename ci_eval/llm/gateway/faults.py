@@ -1,0 +1,51 @@
+"""Faults on purpose: bad days of a provider, to see whether an agent survives them.
+
+Which call fails, and how, follows from a seed and the place of the call, so that a run can be
+repeated.  A fault is no outage: what the agent makes of it is scored like anything else.
+"""
+
+import asyncio
+import hashlib
+from typing import TYPE_CHECKING
+
+from ci_eval.llm.gateway.model_cassette import Place
+from ci_eval.llm.gateway.options import Fault, Faults
+from ci_eval.llm.gateway.providers import error_body
+
+if TYPE_CHECKING:
+    from aiohttp.web import Request, StreamResponse
+
+_STATUSES = {"429": 429, "500": 500}
+_TEXT = "a fault on purpose, of ci-eval"
+_LOOK_S = 0.2
+"""How often is looked whether a client still waits."""
+
+
+def fault_of(faults: Faults, place: Place, attempt: int) -> Fault | None:
+    """Return what happens to the `attempt`-th try of a call; `None` if nothing does."""
+    text = f"{faults.seed} {place} {attempt}".encode()
+    number = int.from_bytes(hashlib.sha256(text).digest()[:8]) / 2**64
+    if number >= faults.rate:
+        return None
+    # Below the rate, the number is as good as any other.
+    return faults.kinds[int(number / faults.rate * len(faults.kinds))]
+
+
+async def faulty(fault: Fault, request: "Request") -> "StreamResponse":
+    """Return a faulty answer, or none at all."""
+    from aiohttp.web import Response, json_response
+
+    if fault in _STATUSES:
+        status = _STATUSES[fault]
+        headers = {"retry-after": "1"} if status == 429 else {}
+        return json_response(error_body(_TEXT), status=status, headers=headers)
+    if fault == "garbage":
+        return Response(text=f"<html>{_TEXT}</html>", content_type="text/html")
+    if fault == "timeout":
+        # Until the client gives up, or the trial is over.
+        while request.transport and not request.transport.is_closing():  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(_LOOK_S)
+    elif request.transport:
+        request.transport.write(b'HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"cut": "')
+        request.transport.close()
+    return Response(status=499)
