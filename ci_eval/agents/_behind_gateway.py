@@ -8,6 +8,7 @@ from typing import TypeVar
 from ci_eval.llm.gateway.conversations import Conversation
 from ci_eval.llm.gateway.gateway import Gateway, gateway_for
 from ci_eval.llm.gateway.options import ModelOptions, unreachable
+from ci_eval.llm.gateway.options import Models as ModelOptionsOrMode
 from ci_eval.llm.gateway.providers import ADDRESS, KEYS, held
 from ci_eval.plugins.points import Agent, Session
 from ci_eval.records.cases import Content, Invocation, Json, Record
@@ -21,12 +22,16 @@ from ci_eval.text.redact import MIN_CHARS
 class CallingModels(Record):
     """An agent that calls models by itself, in a process that we start."""
 
-    models: ModelOptions | None = None
+    models: ModelOptionsOrMode | None = None
     """The model gateway: records, replays, meters and limits the agent's calls of models, and keeps
     the keys from it. A mode alone, such as `models: replay`, or options. Default: the agent calls
     its models itself."""
 
-    env: Declared
+    @property
+    def declared(self) -> Declared:
+        """The variables that the configuration adds to the agent's environment."""
+        found: Declared = getattr(self, "env", {})
+        return found
 
     @property
     def replays(self) -> bool:
@@ -46,8 +51,8 @@ class CallingModels(Record):
     def own_variables(self) -> Declared:
         """The variables that the agent gets, without keys that the gateway has instead."""
         if self.models is None:
-            return self.env
-        return {name: value for name, value in self.env.items() if name not in KEYS}
+            return self.declared
+        return {name: value for name, value in self.declared.items() if name not in KEYS}
 
     def wrong_models(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the services that the agent calls and the gateway cannot replay."""
@@ -56,8 +61,8 @@ class CallingModels(Record):
             return
         variables = {
             **self.file_variables(context),
-            **agent_environment(context, self.env),
-            **dict.fromkeys(_named(self.env), "1"),
+            **agent_environment(context, self.declared),
+            **dict.fromkeys(_named(self.declared), "1"),
         }
         for service, variable in unreachable(variables).items():
             message = f"calls of {service} cannot be replayed, and {variable} leads the agent to it"
@@ -134,8 +139,8 @@ async def behind_gateway(
         return
     keys = [*held(context.env)]
     inner = replace(context, env=_without(keys, context.env))
-    declared = _without(keys, agent.env)
-    given = {**agent.env, **agent_environment(inner, declared)}
+    declared = _without(keys, agent.declared)
+    given = {**agent.declared, **agent_environment(inner, declared)}
     async with gateway_for(options, context) as gateway:
         try:
             yield agent.model_copy(update={"env": declared}), inner, Models(gateway, given)
@@ -192,9 +197,11 @@ class _Metered(Session):
         except DisturbedError:
             raise
         except TrialError as exc:
+            await self._conversation.settle()
             self._check(exc.seen)
             exc.seen = exc.seen and self._metered(exc.seen)
             raise
+        await self._conversation.settle()
         self._check(found)
         return self._metered(found)
 

@@ -39,7 +39,7 @@ ObjectName = Annotated[str, AfterValidator(_named)]
 """A module and an object in it; modules are imported from the folder of the configuration."""
 
 
-class Framework(UnderPython, CallingModels, Agent):
+class Framework(CallingModels, UnderPython, Agent):
     """An agent of a framework, in its own worker processes.
 
     Its adapter's file, and the field with the target, have the name of its type.  The other fields

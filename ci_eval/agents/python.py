@@ -22,7 +22,7 @@ from ci_eval.runtime.workers.worker_wire import shown
 
 
 @agent("python")
-class Python(PythonTarget, CallingModels, Agent):
+class Python(CallingModels, PythonTarget, Agent):
     """A Python callable, `module:callable`, sync or async, in its own worker processes.
 
     It is called with the user's message (a text; ADK's content object if there is more than text)

@@ -33,6 +33,7 @@ from ci_eval.cli.main import main
 from ci_eval.cli.reference import KINDS
 from ci_eval.cli.reference_pages import anchor
 from ci_eval.config.config_schema import ConfigFile
+from ci_eval.llm.gateway.options import ModelOptions
 from ci_eval.text.yaml_files import parse_yaml
 
 SECTIONS = [section for path in GUIDES for section in sections(path)]
@@ -45,6 +46,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copy_examples(tmp_path / "examples")
     monkeypatch.chdir(tmp_path / "examples/shop")
     return tmp_path / "examples/shop"
+
+
+def test_the_guide_to_the_gateway_has_a_row_for_each_option() -> None:
+    page = (DOCS / "model-gateway.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*`) \|", page.partition("## A first")[0], re.MULTILINE)
+    named = set(re.findall(r"`(\w+)`", " ".join(rows)))
+
+    assert named == {*ModelOptions.model_fields, "replay", "record", "live"}
 
 
 class Reader:

@@ -27,6 +27,7 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Net
 from ci_eval.runtime.retry import retry_after
 from ci_eval.text.patterns import fits_any
+from ci_eval.text.templates import counted
 
 if TYPE_CHECKING:
     from aiohttp.web import Request, StreamResponse
@@ -92,23 +93,25 @@ class Answering:
             raise RefusedCallError("not_recorded", self._miss(asked))
         if call.provider.key(self._context.env) is None:
             raise self._lacks_key(asked)
-        return await self._pass_on(request, asked, run)
+        with conversation.streaming():
+            return await self._pass_on(request, asked, run)
 
     # --- Replay ---------------------------------------------------------------------------------
 
     def _miss(self, asked: Asked) -> str:
         """Return what is not recorded, and what is instead."""
         place, cassette = asked.place, self._cassette
-        again = f" for the {place.number + 1}. time" if place.number else ""
-        message = f"{asked.call.shown}: this request is not recorded{again} in {cassette.shown}"
+        shown = asked.call.shown
+        if known := len(cassette.numbers(place.trial, place.request)):
+            message = f"{shown}: this request is recorded only {counted(known, 'time')}"
+            return f"{message} for this trial in {cassette.shown}; record the case again"
+        message = f"{shown}: this request is not recorded in {cassette.shown}"
         recorded = [each.request for each in cassette.calls(place.trial)]
-        if place.number and any(digest_of(each) == place.request for each in recorded):
-            return f"{message}, only {place.number} times in this trial; record the case again"
         lines = [*self._nearest(asked, recorded)]
         if not lines:
             return f"{message}, nor is any request of this trial; record the case"
-        shown = "\n".join(lines)
-        return f"{message}; record the case again, or add to `models.ignore` what varies\n{shown}"
+        differs = "\n".join(lines)
+        return f"{message}; record the case again, or add to `models.ignore` what varies\n{differs}"
 
     def _nearest(self, asked: Asked, recorded: list[dict[str, Json]]) -> Iterator[str]:
         others = recorded or (each.request for each in self._cassette.calls())

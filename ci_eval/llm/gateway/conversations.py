@@ -5,9 +5,11 @@ marks its calls with their number.  A call without a mark belongs to the only co
 process; if there are several, none of them can be trusted, and each is held again, alone.
 """
 
+import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ci_eval.llm.gateway.model_cassette import digest_of_trial
@@ -18,6 +20,11 @@ from ci_eval.records.trials import TrialKey
 
 MARK = "x-ci-eval-conversation"
 """The header with the number of the conversation; `marked_calls.py` sets it in workers."""
+
+
+SETTLE_S = 5.0
+"""The longest wait for the end of a stream after the agent's answer: clients leave a stream at its
+last event, which comes before its end."""
 
 
 class RefusedCallError(Exception):
@@ -46,6 +53,8 @@ class Conversation:
     """Returns the numbers that an interrupted part of the conversation used, by request."""
     tries: Counter[str] = field(default_factory=Counter)
     """How often each request was made, failed tries included."""
+    streams: set[asyncio.Future[None]] = field(default_factory=set)
+    """Answers that are being passed on."""
     is_over: bool = False
 
     def __post_init__(self) -> None:
@@ -59,6 +68,22 @@ class Conversation:
         number = next(each for each in range(len(taken) + 1) if each not in taken)
         taken.add(number)
         return number
+
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """Note that an answer is being passed on, and counted at its end."""
+        ended = asyncio.get_running_loop().create_future()
+        self.streams.add(ended)
+        try:
+            yield
+        finally:
+            self.streams.discard(ended)
+            ended.set_result(None)
+
+    async def settle(self) -> None:
+        """Wait until answers have ended that the agent has got all it needs of."""
+        if self.streams:
+            await asyncio.wait(self.streams, timeout=SETTLE_S)
 
     def release(self, request: str, number: int) -> None:
         """Let another try of a request have its number."""

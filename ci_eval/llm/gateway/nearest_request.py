@@ -9,7 +9,7 @@ from typing import Any
 from ci_eval.records.cases import Json
 from ci_eval.text.sanitize import one_line
 
-MAX_COMPARED = 2_000
+MAX_COMPARED = 200
 """The most recorded calls that are compared."""
 MAX_CHANGES = 4
 """The most places that are shown."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from ci_eval.llm.prices import Price
 from ci_eval.records.cases import Record
@@ -78,11 +78,6 @@ class ModelOptions(Record):
     """Prices of models, in US dollars per million tokens: `{model: {input, output}}`. Default: list
     prices, with the discount for cached tokens."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _mode_alone(cls, value: object) -> object:
-        return {"mode": value} if isinstance(value, str) else value
-
     def in_mode(self, mode: str) -> "ModelOptions":
         """Return a copy with another mode; the same if `mode` is empty."""
         return self.model_copy(update={"mode": mode}) if mode else self
@@ -92,6 +87,15 @@ class ModelOptions(Record):
         """True if every call needs a price."""
         return self.max_cost_usd is not None or self.max_cost_usd_per_trial is not None
 
+
+def _mode_alone(value: object) -> object:
+    return {"mode": value} if isinstance(value, str) else value
+
+
+Models = Annotated[
+    ModelOptions, BeforeValidator(_mode_alone, json_schema_input_type=ModelOptions | Mode)
+]
+"""The options of the gateway, or a mode alone."""
 
 UNREACHABLE: Mapping[str, tuple[str, ...]] = {
     "Vertex AI": ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE"),

@@ -265,8 +265,8 @@ def test_a_client_that_leaves_a_stream_has_it_recorded_whole(tmp_path, models):
         async with client.session.post(client.process.base + CHAT, json=STREAM) as response:
             await response.content.readany()
             response.close()
-        while not conversation.usage.calls:  # noqa: ASYNC110  # it happens in the gateway
-            await asyncio.sleep(0.005)
+        await conversation.settle()
+        assert conversation.usage.calls == 1
 
     async def replay(client: Client) -> Any:
         client.begin()
@@ -283,7 +283,15 @@ def test_equal_requests_of_one_trial_get_their_answers_in_order(tmp_path, models
         answers = [await client.send(CHAT) for _ in range(3)]
         return [json.loads(text)["choices"][0]["message"]["content"] for *_, text in answers]
 
+    async def more(client: Client) -> str:
+        conversation = client.begin()
+        for _ in range(4):
+            await client.send(CHAT)
+        return str(conversation.error)
+
     assert behind(tmp_path, models, body, mode="record") == ["Hello #1", "Hello #2", "Hello #3"]
+    said = "this request is recorded only 3 times for this trial in c.jsonl"
+    assert said in behind(tmp_path, models, more, mode="replay")
     assert behind(tmp_path, models, body, mode="replay") == ["Hello #1", "Hello #2", "Hello #3"]
 
 
