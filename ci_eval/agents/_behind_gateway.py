@@ -57,16 +57,26 @@ class CallingModels(Record):
     def wrong_models(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the services that the agent calls and the gateway cannot replay."""
         options = self.handled(context)
-        if options is None or options.mode != "replay":
-            return
+        if options and options.mode == "replay":
+            for service, variable in self._unreachable(context):
+                message = f"calls of {service} cannot be replayed, and {variable} leads the agent"
+                yield "models", f"{message} to it; remove the variable, or choose another mode"
+
+    def unmetered(self, context: RunContext) -> Iterator[str]:
+        """Yield the services that the agent calls itself, beside the gateway."""
+        options = self.handled(context)
+        if options and options.mode != "replay":
+            for service, variable in self._unreachable(context):
+                message = f"calls of {service} are neither recorded nor counted"
+                yield f"{message}, and {variable} leads the agent to it"
+
+    def _unreachable(self, context: RunContext) -> Iterator[tuple[str, str]]:
         variables = {
             **self.file_variables(context),
             **agent_environment(context, self.declared),
             **dict.fromkeys(_named(self.declared), "1"),
         }
-        for service, variable in unreachable(variables).items():
-            message = f"calls of {service} cannot be replayed, and {variable} leads the agent to it"
-            yield "models", f"{message}; remove the variable, or choose another mode"
+        yield from unreachable(variables).items()
 
 
 def in_mode(agents: Mapping[str, Agent], mode: str) -> dict[str, Agent]:

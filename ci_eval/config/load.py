@@ -6,6 +6,7 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any
 
+from ci_eval.agents._behind_gateway import CallingModels
 from ci_eval.config.config_document import DocumentReader
 from ci_eval.config.config_schema import REPORTS, ConfigFile, EvalSetSpec, RunOptions
 from ci_eval.config.criteria_section import Criteria, read_criteria
@@ -99,6 +100,11 @@ class _Reader(DocumentReader):
         self._gcs = file.gcs if file else self._gcs
         dialect = raw.get("dialect") if raw.get("dialect") in DIALECTS else None
         agents = self._each("agents", raw, self._agent)
+        for name, agent in agents.items():
+            for message in (
+                agent.unmetered(self.context) if isinstance(agent, CallingModels) else ()
+            ):
+                self.problem(message, ("agents", name, "models"), severity="warning")
         evalsets = self._each("evalsets", raw, self._evalset)
         read = self._criteria(raw, dialect, agents)
         criteria = {name: each for name, each in read.found.items() if each.enabled}

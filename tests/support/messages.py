@@ -55,7 +55,14 @@ SEEDS: dict[str, Parameter] = {
 """Where messages end, by the name of what is called."""
 TOLD = (
     *("skip_reason", "lacks", "faults", "check", "remarks"),
-    *("wrong_address", "wrong_start", "wrong_headers", "wrong_variable", "wrong_models"),
+    *(
+        "wrong_address",
+        "wrong_start",
+        "wrong_headers",
+        "wrong_variable",
+        "wrong_models",
+        "unmetered",
+    ),
     *("criteria/adk_custom_metric.py:_faults", "criteria/_agentflow_judged.py:_not_united"),
     *("not_loaded", "of_no_effect"),
 )

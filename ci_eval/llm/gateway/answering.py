@@ -103,8 +103,8 @@ class Answering:
         place, cassette = asked.place, self._cassette
         shown = asked.call.shown
         if known := len(cassette.numbers(place.trial, place.request)):
-            message = f"{shown}: this request is recorded only {counted(known, 'time')}"
-            return f"{message} for this trial in {cassette.shown}; record the case again"
+            often = f"{shown}: this request is recorded only {counted(known, 'time')}"
+            return f"{often} for this trial in {cassette.shown}; record the case again"
         message = f"{shown}: this request is not recorded in {cassette.shown}"
         recorded = [each.request for each in cassette.calls(place.trial)]
         lines = [*self._nearest(asked, recorded)]

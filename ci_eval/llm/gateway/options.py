@@ -17,12 +17,9 @@ def _as_text(value: object) -> object:
 
 
 Mode = Literal["live", "record", "replay", "auto"]
-MODES: tuple[Mode, ...] = ("live", "record", "replay", "auto")
 ProviderName = Literal["gemini", "openai", "anthropic"]
 DEFAULT_CASSETTE = ".ci-eval/models.jsonl"
 """Path from the folder of the configuration."""
-
-
 Fault = Literal["429", "500", "timeout", "cut", "garbage"]
 
 

@@ -249,9 +249,12 @@ def test_validate_names_what_cannot_be_replayed(project, variable):
     project.agent(PYTHON, "{mode: replay, cassette: models.jsonl}", kind=agent)
 
     ended = project.ci_eval("validate")
+    project.edit("mode: replay", "mode: auto")
+    warned = project.ci_eval("validate")
 
-    assert ended.code == 4
+    assert (ended.code, warned.code) == (4, 0)
     assert re.search(r"ci-eval.yaml:1: .*cannot be replayed, and " + variable, ended.err)
+    assert f"are neither recorded nor counted, and {variable} leads" in warned.err
 
 
 def test_an_agent_that_passes_the_gateway_by_is_warned_of(project, models):
