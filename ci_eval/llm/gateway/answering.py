@@ -239,9 +239,8 @@ async def _passed(request: "Request", passing: Passing) -> "StreamResponse":
         return Response(status=status, headers=headers, body=body, content_type=passing.type)
     response = StreamResponse(status=status, headers=headers)
     response.content_type = passing.type
-    await response.prepare(request)
     dropping = WithoutUsage() if passing.drops_usage else None
-    is_there = True
+    is_there = await _begun(response, request)
     try:
         async for chunk in passing.chunks():
             is_there = is_there and await _written(
@@ -254,6 +253,15 @@ async def _passed(request: "Request", passing: Passing) -> "StreamResponse":
     if is_there and dropping:
         await _written(response, dropping.end())
     return response
+
+
+async def _begun(response: "StreamResponse", request: "Request") -> bool:
+    """Send the head of a stream; return False if the client has left."""
+    try:
+        await response.prepare(request)
+    except ConnectionError:
+        return False
+    return True
 
 
 async def _written(response: "StreamResponse", chunk: bytes) -> bool:

@@ -154,6 +154,8 @@ class Gateway:
             if conversation and exc.kind != "connection":
                 conversation.refuse(exc)
             return _refusal(str(exc), 502 if exc.kind == "connection" else 400)
+        except (ConnectionError, asyncio.CancelledError):
+            raise  # the client has left, or the gateway ends
         except BaseException as exc:
             if conversation:
                 message = f"{type(exc).__name__}: {exc}"

@@ -3,8 +3,10 @@
 import asyncio
 import io
 import json
+import threading
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -275,6 +277,28 @@ def test_a_client_that_leaves_a_stream_has_it_recorded_whole(tmp_path, models):
     behind(tmp_path, models, leave, mode="record")
     _, _, text = behind(tmp_path, models, replay, mode="replay")
     assert text.endswith("data: [DONE]\n\n")
+
+
+def test_a_client_that_leaves_before_the_answer_has_it_recorded(tmp_path, models):
+    async def leave(client: Client, body: Any) -> Conversation:
+        conversation = client.begin()
+        asking = asyncio.create_task(client.send(CHAT, body))
+        await asyncio.to_thread(models.arrived.wait)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        models.together.wait()  # the provider answers only now
+        await conversation.settle()
+        conversation.check()
+        return conversation
+
+    for name, body in (("whole", HELLO), ("stream", STREAM)):
+        models.arrived.clear()
+        models.together = threading.Barrier(2)
+        folder = tmp_path / name
+        folder.mkdir()
+        conversation = behind(folder, models, partial(leave, body=body), mode="record")
+        assert conversation.usage.calls == 1
+        assert len((folder / "c.jsonl").read_text().splitlines()) == 2
 
 
 def test_equal_requests_of_one_trial_get_their_answers_in_order(tmp_path, models):
