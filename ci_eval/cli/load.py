@@ -27,6 +27,7 @@ from ci_eval.run.plan import Plan, plan
 from ci_eval.run.requirements import absent
 from ci_eval.run_files.file_names import CONFIG_FILE, RUN_FILE
 from ci_eval.run_files.run_file import read_run
+from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import similar_path
 
@@ -67,9 +68,21 @@ def require_config(path: Path, shown: str) -> None:
     if path.exists():
         return
     message = f"no such file{similar_path(path.parent, path.name)}"
-    if shown == CONFIG_FILE:
+    if shown == CONFIG_FILE and (found := _nearby(path)):
+        message = f"no such file, but {found} exists; name it with `-c {found}`"
+    elif shown == CONFIG_FILE:
         message = "no such file; `ci-eval init` writes one, and `-c` names another"
     raise UsageError(problems=[Problem(message, shown)])
+
+
+def _nearby(config: Path) -> str:
+    """Return a configuration of another spelling, or in a folder above, of the repository."""
+    here = config.absolute().parent
+    top = top_of(here) or here
+    folders = [each for each in (here, *here.parents) if each.is_relative_to(top)]
+    names = (CONFIG_FILE, CONFIG_FILE.replace(".yaml", ".yml"))
+    found = (folder / name for folder in folders for name in names)
+    return next((os.path.relpath(each, here) for each in found if each.is_file()), "")
 
 
 def planned(

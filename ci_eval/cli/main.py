@@ -13,7 +13,7 @@ import click
 from ci_eval.cli import logs
 from ci_eval.cli.examples import add_examples
 from ci_eval.cli.exit_codes import complain, guarded, naming_files
-from ci_eval.records.errors import CiEvalError, ExitCode, UsageError
+from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 
 COMMANDS = {
     "adk": ("adk.command:adk", "Evaluate an ADK agent, like `adk eval`."),
@@ -82,9 +82,10 @@ def _explained(error: click.ClickException) -> UsageError:
     """Return an error of click with the probable way out."""
     message, hint = error.format_message(), ""
     if isinstance(error, click.NoSuchOption) and error.ctx:
-        known = [name for each in error.ctx.command.params for name in each.opts]
-        close = get_close_matches(error.option_name, known, n=1)
-        meant = f". Did you mean {close[0]!r}?" if close else ""
+        options = [name for each in error.ctx.command.params for name in each.opts]
+        known = {name.lstrip("-"): name for name in options}  # hyphens would make all similar
+        close = get_close_matches(error.option_name.lstrip("-"), known, n=1)
+        meant = f". Did you mean {known[close[0]]!r}?" if close else ""
         message = f"no such option {error.option_name!r}{meant}"
         hint = f"`{error.ctx.command_path} --help` lists the options"
     elif isinstance(error, click.UsageError) and error.ctx and (extra := _EXTRA.match(message)):
@@ -92,9 +93,13 @@ def _explained(error: click.ClickException) -> UsageError:
         message = f"unexpected argument {given!r}"
         if any(each.name == "config" for each in error.ctx.command.params):
             hint = f"to name a configuration, use `{path} -c {given.split()[0]}`"
+    elif number := _NO_NUMBER.match(message):
+        wrong = Problem(f"expected a whole number, found {number[2]}", where=number[1])
+        return UsageError(problems=[wrong])
     return UsageError(message, hint=hint)
 
 
+_NO_NUMBER = re.compile(r"Invalid value for '(.+?)': ('.*') is not a valid integer")
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.+)\)")
 
 

@@ -2,6 +2,7 @@
 
 import click
 
+from ci_eval.cli import console
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.options import json_option
 from ci_eval.cli.reference import catalogue, json_schema, table
@@ -28,7 +29,7 @@ def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> int:
             {of: [e for e in each if name in (None, e["name"])] for of, each in found.items()}
         )
     else:
-        click.echo(table(found), nl=False)
+        click.echo(table(found, console.width()), nl=False)
     return ExitCode.PASSED
 
 

@@ -7,6 +7,7 @@ import itertools
 import typing
 from collections.abc import Iterator
 from functools import cache
+from textwrap import wrap
 from typing import Any
 
 from pydantic import BaseModel
@@ -147,20 +148,28 @@ def _described(statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 # --- As text ----------------------------------------------------------------------------------
 
 
-def table(found: dict[str, list[dict[str, Any]]]) -> str:
-    """Return a catalogue as text for a terminal."""
-    return "\n".join(line for kind, entries in found.items() for line in _section(kind, entries))
+def table(found: dict[str, list[dict[str, Any]]], width: int) -> str:
+    """Return a catalogue as text for a terminal of `width` columns."""
+    sections = (_section(kind, entries, width) for kind, entries in found.items())
+    return "\n".join(itertools.chain.from_iterable(sections))
 
 
-def _section(kind: str, entries: list[dict[str, Any]]) -> Iterator[str]:
+def _section(kind: str, entries: list[dict[str, Any]], width: int) -> Iterator[str]:
     heads = FACTS if kind == "criteria" else ()
     rows = [(kind, *heads, "")]
     rows += [(f"  {each['name']}", *facts(each), each["summary"]) for each in entries]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        yield "  ".join((*cells, row[-1])).rstrip()
+        cells = "  ".join(cell.ljust(each) for cell, each in zip(row, widths, strict=False))
+        if len(cells) + 2 + len(row[-1]) <= width:
+            yield f"{cells}  {row[-1]}".rstrip()
+        else:
+            yield cells.rstrip()
+            yield from wrap(row[-1], width, initial_indent=_INDENT, subsequent_indent=_INDENT)
     yield ""
+
+
+_INDENT = " " * 6
 
 
 FACTS = ("reference", "rubrics", "judge", "simulation", "values")

@@ -46,6 +46,8 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     path = folder / RUN_FILE
     if not path.exists():
         hint = "run `ci-eval run` first, or name its output directory: --out DIR"
+        if (folder / TRACES_FILE).is_file():
+            hint = "the run did not finish; `ci-eval run --resume` continues it"
         raise UsageError(problems=[Problem("no such file", str(path))], hint=hint)
     run = read_run(path, shown=str(path))
     found = _selected(run, case, agent, evalset)

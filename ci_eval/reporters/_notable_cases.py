@@ -154,6 +154,10 @@ class Trouble:
     """The first cases it affects."""
     more: bool
     """Whether there are other cases."""
+    asked: str
+    """The user's message in the first case."""
+    source: str
+    """The file of the first case, with its line if known."""
 
 
 @dataclass(frozen=True)
@@ -314,17 +318,22 @@ class Findings:
         """Return the causes of errors among the results in the report."""
         affected: dict[tuple[str, str], dict[str, None]] = {}
         messages: dict[tuple[str, str], str] = {}
+        first: dict[tuple[str, str], tuple[str, str]] = {}
         for place, result in self._results.items():
             for cause, message in _errors(result):
                 affected.setdefault(cause, {})[place.named(self.report.meta)] = None
                 messages.setdefault(cause, message)
+                source = _source(self.report.meta, place, result)
+                first.setdefault(cause, (_asked(result), source))
         all_known = sum(map(len, affected.values())) >= self.report.totals.errors
         shown = tuple(
             Trouble(
                 cause[0],
                 messages[cause],
-                cases=tuple(islice(names, MAX_NAMED)),
-                more=len(names) > MAX_NAMED or not all_known,
+                cases=tuple(names if len(names) == MAX_NAMED + 1 else islice(names, MAX_NAMED)),
+                more=len(names) > MAX_NAMED + 1 or not all_known,
+                asked=first[cause][0],
+                source=first[cause][1],
             )
             for cause, names in islice(affected.items(), self.bounds.rows)
         )

@@ -58,8 +58,13 @@ def failure_lines(report: Report, *, most: int, lines: int, width: int) -> Itera
     shown = [finding for group in groups for finding in group.shown][:most]
     for finding in shown:
         yield from _finding_lines(finding, width)
-    for trouble in findings.troubles().shown[:most]:
+    troubles = findings.troubles()
+    for trouble in troubles.shown[:most]:
         yield from _trouble_lines(trouble)
+    if most and (left_out := troubles.total - most) > 0:
+        causes = counted(left_out, "more cause")
+        yield (Span(f"… and {causes} of errors; --show N shows more"),)
+        yield ()
     failed = max(sum(group.total for group in groups), _failed(report))
     told = sum(1 + len(finding.alike) for finding in shown)
     if shown and failed > told:
@@ -156,7 +161,11 @@ def _titled(title: str, lines: Iterable[str]) -> Iterator[Line]:
 
 
 def _gutter(lines: Iterable[str]) -> Iterator[Line]:
-    for text in lines:
+    shown = list(lines)
+    if (left_out := len(shown) - _WHOLE) > 0:
+        half = _WHOLE // 2
+        shown[half:-half] = [f"… {counted(left_out, 'line')} left out …"]
+    for text in shown:
         yield (Span(GUTTER, "faint"), _span(text))
 
 
@@ -208,7 +217,10 @@ def _value(line: ScoreLine) -> str:
 
 def _trouble_lines(trouble: Trouble) -> Iterator[Line]:
     names = ", ".join(trouble.cases) + (" and others" if trouble.more else "")
-    yield (Span("ERROR ", "bad"), Span(terminal(names), "strong"))
+    source = Span(f"  {terminal(trouble.source)}" if trouble.source else "", "faint")
+    yield (Span("ERROR ", "bad"), Span(terminal(names), "strong"), source)
+    if trouble.asked:
+        yield (Span("  User: ", "faint"), Span(terminal(trouble.asked)))
     yield from _gutter(wrapped(trouble.message))
     yield ()
 

@@ -10,7 +10,7 @@ from typing import IO, NamedTuple, Self
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey, Report, Totals
 from ci_eval.records.results import JudgeUsage, Run, RunMeta, TrialResult
-from ci_eval.records.trials import Failure, Trace, Trial
+from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
 from ci_eval.run.execute import ToTry
 from ci_eval.run.plan import Plan
 from ci_eval.run_files import report_phrases
@@ -31,6 +31,12 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         """Stop following, whatever ended the run."""
+
+    def began(self, key: TrialKey) -> None:
+        """Handle a trial that begins."""
+
+    def waited(self, seconds: float) -> None:
+        """Handle the time that has passed since the last call, or since the beginning."""
 
     def landed(self, result: TrialResult) -> None:
         """Handle a result."""
@@ -202,6 +208,7 @@ class Collector:
             earlier = self._journal.observed(trial)
             if earlier:
                 self._earlier[number] = earlier
+            self._outputs.progress.began(trial.key)
             yield number, trial, earlier
 
     @property

@@ -17,7 +17,7 @@ from ci_eval.run import participants
 from ci_eval.run.arms import Arm, Arms, Round, clear_base, play
 from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.code_digest import code_digest
-from ci_eval.run.collect import Collected, Collector, Outputs
+from ci_eval.run.collect import Collected, Collector, Outputs, Progress
 from ci_eval.run.merged_shards import MergedShards
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import clear, compare_and_decide, write_report
@@ -26,6 +26,8 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text import templates
 
+REMINDER_S = 60.0
+"""How often a log without a terminal names the trials that are running, in seconds."""
 _log = logging.getLogger(__name__)
 
 
@@ -139,6 +141,7 @@ async def _execute_and_score(
     # Reports need heavy imports, which happen while agents are waited for.
     loading = asyncio.create_task(asyncio.to_thread(templates.prepare))
     plan, context, _ = arms.change
+    reminding = asyncio.create_task(remind(arms.outputs.progress))
     rounds = _rounds(arms, shards, decides=decides)
     try:
         first = next(rounds, None)
@@ -149,7 +152,15 @@ async def _execute_and_score(
                 arms.outputs.progress.rerun(*each.added)
                 await play(each, others, concurrency=plan.config.run.concurrency)
     finally:
+        reminding.cancel()
         await loading
+
+
+async def remind(progress: Progress) -> None:
+    """Tell `progress` how the time passes, until cancelled."""
+    while True:
+        await asyncio.sleep(REMINDER_S)
+        progress.waited(REMINDER_S)
 
 
 def _rounds(arms: Arms, shards: MergedShards | None, *, decides: bool) -> Iterator[Round]:

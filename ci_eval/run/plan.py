@@ -196,17 +196,20 @@ class _Planner:
         places = self.selection.places
         return places is None or any((agent, evalset) == place[:2] for place in places)
 
-    def _meant_tags(self, opened: Mapping[str, "_Opened"]) -> str:
-        """Return the end of a message: the tags that were probably meant."""
-        cases = (case for each in opened.values() for case in each.evalset.cases())
-        known = {tag for case in cases for tag in case.tags}
+    def _unselected(self, opened: Mapping[str, "_Opened"]) -> str:
+        """Return why no case is selected: a tag that no case has, if there is one."""
+        known = {
+            tag for each in opened.values() for case in each.evalset.cases() for tag in case.tags
+        }
         wrong = next((each for each in self.selection.tags if each not in known), None)
-        return did_you_mean(wrong, known) if wrong else ""
+        if wrong is None:
+            return "no case is selected"
+        return f"no case has the tag {wrong!r}{did_you_mean(wrong, known)}"
 
     def _why_nothing(self, opened: Mapping[str, "_Opened"], evalsets: Mapping[str, object]) -> str:
         if opened and not evalsets:
             if self.selection.cases or self.selection.tags:
-                return f"no case is selected{self._meant_tags(opened)}"
+                return self._unselected(opened)
             files = dict.fromkeys(self._shown(each.spec.path) for each in opened.values())
             return f"the evalsets contain no cases ({', '.join([*files][:_NAMED_FILES])})"
         if self.selection.places is not None:

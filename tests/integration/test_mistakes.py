@@ -54,6 +54,22 @@ MISTAKES = [
         files={"ci-eval.yaml": ""},
     ),
     Mistake(
+        "a configuration with another ending",
+        "run",
+        ["ci-eval.yaml: no such file, but ci-eval.yml exists; name it with `-c ci-eval.yml`"],
+        files={"ci-eval.yml": CONFIG, "ci-eval.yaml": ""},
+    ),
+    Mistake(
+        "an option of another command",
+        "baseline diff --out nowhere",
+        ["no such option '--out'\n`ci-eval baseline diff --help` lists the options"],
+    ),
+    Mistake(
+        "a text as a number",
+        "run --repeats abc",
+        ["--repeats: expected a whole number, found 'abc'\n"],
+    ),
+    Mistake(
         "a misspelt configuration",
         "run -c ci-evla.yaml",
         ["ci-evla.yaml: no such file. Did you mean 'ci-eval.yaml'?"],
@@ -104,7 +120,12 @@ MISTAKES = [
         "show lamp",
         ["ci-eval-report/run.json: no such file", "run `ci-eval run` first"],
     ),
-    Mistake("a tag that no case has", "run --tag slow", ["nothing to run: no case"], code=5),
+    Mistake(
+        "a tag that no case has",
+        "run --tag slow",
+        ["nothing to run: no case has the tag 'slow'"],
+        code=5,
+    ),
     # --- The configuration ----------------------------------------------------------------------
     Mistake(
         "a tab",

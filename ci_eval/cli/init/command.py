@@ -73,7 +73,7 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     root = Path(os.path.abspath(folder))  # noqa: PTH100  # a link stays what it is called
     context = replace(context_of(root / CONFIG_FILE), folder="")
     found = survey(context.root)
-    for line in _found(found):
+    for line in (*_configured_above(root), *_found(found)):
         _say(line)
     asks = not yes and is_watched()
     names, draft = _write_all(found, context, asks=asks, force=force)
@@ -122,6 +122,13 @@ def _write_all(
         )
     _write(found.root, texts)
     return names, draft
+
+
+def _configured_above(root: Path) -> Iterator[str]:
+    top = top_of(root)
+    if top and top != root and (top / CONFIG_FILE).is_file():
+        path = os.path.relpath(top / CONFIG_FILE, root)
+        yield f"note: the repository already has {path}; this adds a suite for this folder"
 
 
 def _to_do(names: Sequence[str]) -> Iterator[str]:

@@ -11,11 +11,14 @@ from ci_eval.cli.console import say
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
 from ci_eval.records.results import TrialResult
+from ci_eval.records.trials import TrialKey
 from ci_eval.run import collect, pipeline
 from ci_eval.run.collect import Outputs
 from ci_eval.run.merged_shards import MergedShards
 from ci_eval.run.plan import Plan
 from ci_eval.run.requirements import unread_expectations
+from ci_eval.run_files import report_phrases
+from ci_eval.run_files.file_names import TRACES_FILE
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.sanitize import one_line
@@ -82,7 +85,9 @@ def _watched(plan: Plan, context: RunContext, outputs: Outputs, count: int) -> O
 
 
 def _say_interrupted(outputs: Outputs) -> None:
-    console.say(f"interrupted; partial results are in {outputs.folder}")
+    traces = outputs.folder / TRACES_FILE
+    kept = f"; the finished trials are in {traces}" if traces.is_file() else ""
+    console.say(f"interrupted{kept}")
 
 
 class Progress(collect.Progress):
@@ -102,6 +107,8 @@ class Progress(collect.Progress):
         """The case whose error was printed, by agent and likeness of the error."""
         self._places: Counter[tuple[str, ...]] = Counter()
         """Number of trials by case and status."""
+        self._running: dict[TrialKey, float] = {}
+        """The seconds that each running trial has taken so far, at least."""
         self._bar: Any = None
 
     def __enter__(self) -> Self:
@@ -124,8 +131,21 @@ class Progress(collect.Progress):
         elif self._grouped:
             sys.stderr.write("::endgroup::\n")
 
+    def began(self, key: TrialKey) -> None:
+        """Note that a trial runs."""
+        self._running[key] = 0.0
+
+    def waited(self, seconds: float) -> None:
+        """Name the running trials, where no bar shows that time passes."""
+        self._running = {key: took + seconds for key, took in self._running.items()}
+        if self._running and not self._bar:
+            names = report_phrases.listed(list(dict.fromkeys(key.case for key in self._running)))
+            count = counted(len(self._running), "trial")
+            say(f"waiting for {count}: {names} ({max(self._running.values()):g} s)")
+
     def landed(self, result: TrialResult) -> None:
         """Count a result, and print it if it did not pass."""
+        self._running.pop(result.key, None)
         self._done += 1
         self._ended[result.status] += 1
         if result.status in (Status.FAILED, Status.ERROR) and self._is_news(result):

@@ -232,7 +232,10 @@ def test_a_tag_keeps_the_cases_that_have_it(suite: Suite) -> None:
     assert cases(suite.plan(tags=("slow",))) == {"smoke": ["a", "b"]}
     planned = suite.plan(tags=("slow", "new"), agents=("old",))
     assert (tried(planned), planned.count, planned.filtered) == (["old smoke b 0"], 1, True)
-    assert suite.nothing(tags=("quick",)) == "nothing to run: no case is selected; known: new, slow"
+    assert (
+        suite.nothing(tags=("quick",))
+        == "nothing to run: no case has the tag 'quick'; known: new, slow"
+    )
 
 
 def test_tags_may_belong_to_an_evalset_and_are_no_selection(suite: Suite) -> None:
