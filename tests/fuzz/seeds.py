@@ -30,6 +30,8 @@ from ci_eval.baselines._baseline_document import stored_runs
 from ci_eval.baselines._runs_index import index_text
 from ci_eval.cli.main import main
 from ci_eval.llm.cassette import Cassette
+from ci_eval.llm.gateway.answers import Answer as ModelAnswer
+from ci_eval.llm.gateway.model_cassette import ModelCassette, Place, digest_of_trial
 from ci_eval.pull_requests import comment_layout, comment_sections
 from ci_eval.records.cases import FunctionCall, Invocation
 from ci_eval.records.questions import Answer
@@ -38,6 +40,7 @@ from ci_eval.run_files.journal import Journal
 from ci_eval.run_files.resume import Answered, Begun
 from ci_eval.run_files.run_summary import note
 from ci_eval.text.fingerprint import of_case
+from ci_eval.text.redact import Secrets
 
 COMMIT = "c" * 40
 HELLO = {"role": "user", "content": "Hello"}
@@ -155,6 +158,24 @@ def _kept() -> None:
         answer = Answer(text='{"valid": true}', input_tokens=7, output_tokens=3, model="m")
         kept.add(f"{at}" * 32, answer, about="adk/final_response_match_v2")
     write("cassette", "two.jsonl", Path("cassette.jsonl").read_bytes())
+    calls = ModelCassette(Path("models.jsonl"), shown="models.jsonl", secrets=Secrets({}))
+    calls.begin()
+    key = TrialKey(agent="bot", evalset="smoke", case="greets")
+    usage = {"prompt_tokens": 7, "completion_tokens": 3}
+    events = f"data: {json.dumps({'model': 'm', 'usage': usage})}\n\ndata: [DONE]\n\n"
+    for at, kept_answer in enumerate(
+        (
+            ModelAnswer(
+                200, "application/json", json.dumps({"model": "m", "usage": usage}).encode()
+            ),
+            ModelAnswer(200, "text/event-stream", events.encode()),
+            ModelAnswer(400, "text/plain", b"no"),
+        )
+    ):
+        place = Place(digest_of_trial(key), f"{at}" * 32, at)
+        request = {"model": "m", "messages": [{"role": "user", "content": f"Hello {at}"}]}
+        calls.add(key, place, request, kept_answer)
+    write("model_cassette", "three.jsonl", Path("models.jsonl").read_bytes())
 
 
 def recordings() -> None:

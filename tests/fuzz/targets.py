@@ -36,6 +36,11 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.forge.lineage import Lineage, event
 from ci_eval.llm.cassette import Cassette
+from ci_eval.llm.gateway.answers import restored, used
+from ci_eval.llm.gateway.model_cassette import ModelCassette
+from ci_eval.llm.gateway.nearest_request import nearest
+from ci_eval.llm.gateway.providers import checked_call, route
+from ci_eval.llm.gateway.request_digest import digest_of, normalised
 from ci_eval.plugins import points
 from ci_eval.pull_requests import comment_layout, comment_sections, report_artifacts
 from ci_eval.pull_requests.report_artifacts import LIMITS
@@ -55,6 +60,7 @@ from ci_eval.run_files.shard_files import read_plan, read_shard_report
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.fingerprint import of_case, of_question
 from ci_eval.text.json_text import RESULT_DEPTH, parse_json
+from ci_eval.text.redact import Secrets
 
 SHOWN = "given"
 """What the user calls the file."""
@@ -253,6 +259,38 @@ def cassette(path: Path) -> None:
     Cassette(path, shown=SHOWN).load()
 
 
+def model_cassette(path: Path) -> None:
+    """Calls of agents' models: what each answer says, and how near each request is to another."""
+    kept = ModelCassette(path, shown=SHOWN, secrets=Secrets({"API_KEY": "hunter2-hunter2"}))
+    kept.load()
+    found = list(kept.calls())
+    for each in found:
+        for api, routed in ROUTES.items():
+            body = {**each.request, "model": "m"}
+            if call := checked_call(routed, body, {}):
+                digest_of(normalised(call, (), ()))
+                assert used(call, each.answer).model is not None, api
+        assert restored(each.answer.kept()).status == each.answer.status
+        list(nearest(each.request, (other.request for other in found)))
+    kept.keep([each.trial for each in found])
+    again = ModelCassette(path, shown=SHOWN, secrets=Secrets({}))
+    again.load()
+    assert len(again) == len(kept), "a file that was sorted holds the same calls"
+
+
+PATHS = {
+    "gemini": "/gemini/v1/models/m:generateContent",
+    "chat": "/openai/v1/chat/completions",
+    "responses": "/openai/v1/responses",
+    "messages": "/anthropic/v1/messages",
+}
+ROUTES = {
+    api: routed
+    for api, path in PATHS.items()
+    if (routed := route(path, "", ("gemini", "openai", "anthropic")))
+}
+
+
 # --- What other tools leave -----------------------------------------------------------------
 
 
@@ -396,6 +434,7 @@ TARGETS = {
     "traces": Target(journal, "jsonl"),
     "underway": Target(underway, "jsonl"),
     "cassette": Target(cassette, "jsonl"),
+    "model_cassette": Target(model_cassette, "jsonl"),
     "recording_lines": Target(recording, "jsonl"),
     "recording_adk_result": Target(recording),
     "recording_adk_session": Target(recording),
