@@ -100,11 +100,6 @@ class _Reader(DocumentReader):
         self._gcs = file.gcs if file else self._gcs
         dialect = raw.get("dialect") if raw.get("dialect") in DIALECTS else None
         agents = self._each("agents", raw, self._agent)
-        for name, agent in agents.items():
-            for message in (
-                agent.unmetered(self.context) if isinstance(agent, CallingModels) else ()
-            ):
-                self.problem(message, ("agents", name, "models"), severity="warning")
         evalsets = self._each("evalsets", raw, self._evalset)
         read = self._criteria(raw, dialect, agents)
         criteria = {name: each for name, each in read.found.items() if each.enabled}
@@ -118,6 +113,7 @@ class _Reader(DocumentReader):
         reports = self._reports(_list(raw.get("reports", [*REPORTS])))
         self._check_names(raw)
         self._check_references(raw, read)
+        self._warn_of_unmetered(agents)
         missing = (*read.not_run, *self._not_run(evalsets))
         self.problems.sort(key=self._place)
         if file is None or any(problem.severity == "error" for problem in self.problems):
@@ -146,6 +142,13 @@ class _Reader(DocumentReader):
             document=self.document,
             warnings=tuple(self.problems),
         )
+
+    def _warn_of_unmetered(self, agents: Mapping[str, object]) -> None:
+        for name, agent in agents.items():
+            for message in (
+                agent.unmetered(self.context) if isinstance(agent, CallingModels) else ()
+            ):
+                self.problem(message, ("agents", name, "models"), severity="warning")
 
     def _place(self, problem: Problem) -> tuple[bool, str, int]:
         """Return the sort key of a problem; those in other files come last."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import Generic, Literal, Self, TypeVar
+from typing import Generic, Literal, NamedTuple, Self, TypeVar
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
@@ -143,21 +143,20 @@ class Cases(Some[Finding]):
         return self.total - sum(1 + len(each.alike) for each in self.shown)
 
 
-@dataclass(frozen=True)
-class Trouble:
+class Trouble(NamedTuple):
     """One cause of errors."""
 
     kind: str
     """The kind of failure, or the criterion that failed to measure."""
     message: str
-    cases: tuple[str, ...]
-    """The first cases it affects."""
-    more: bool
-    """Whether there are other cases."""
     asked: str
     """The user's message in the first case."""
     source: str
     """The file of the first case, with its line if known."""
+    cases: tuple[str, ...]
+    """The first cases it affects."""
+    more: bool
+    """Whether there are other cases."""
 
 
 @dataclass(frozen=True)
@@ -317,23 +316,19 @@ class Findings:
     def troubles(self) -> Some[Trouble]:
         """Return the causes of errors among the results in the report."""
         affected: dict[tuple[str, str], dict[str, None]] = {}
-        messages: dict[tuple[str, str], str] = {}
-        first: dict[tuple[str, str], tuple[str, str]] = {}
+        first: dict[tuple[str, str], tuple[str, str, str]] = {}
         for place, result in self._results.items():
             for cause, message in _errors(result):
                 affected.setdefault(cause, {})[place.named(self.report.meta)] = None
-                messages.setdefault(cause, message)
                 source = _source(self.report.meta, place, result)
-                first.setdefault(cause, (_asked(result), source))
+                first.setdefault(cause, (message, _asked(result), source))
         all_known = sum(map(len, affected.values())) >= self.report.totals.errors
         shown = tuple(
             Trouble(
                 cause[0],
-                messages[cause],
-                cases=tuple(names if len(names) == MAX_NAMED + 1 else islice(names, MAX_NAMED)),
+                *first[cause],
+                tuple(names if len(names) == MAX_NAMED + 1 else islice(names, MAX_NAMED)),
                 more=len(names) > MAX_NAMED + 1 or not all_known,
-                asked=first[cause][0],
-                source=first[cause][1],
             )
             for cause, names in islice(affected.items(), self.bounds.rows)
         )

@@ -198,20 +198,18 @@ class _Planner:
 
     def _unselected(self, opened: Mapping[str, "_Opened"]) -> str:
         """Return why no case is selected: a tag that no case has, if there is one."""
-        known = {
-            tag for each in opened.values() for case in each.evalset.cases() for tag in case.tags
-        }
-        wrong = next((each for each in self.selection.tags if each not in known), None)
-        if wrong is None:
-            return "no case is selected"
-        return f"no case has the tag {wrong!r}{did_you_mean(wrong, known)}"
+        cases = (case for each in opened.values() for case in each.evalset.cases())
+        known = {tag for case in cases for tag in case.tags}
+        for wrong in (each for each in self.selection.tags if each not in known):
+            return f"no case has the tag {wrong!r}{did_you_mean(wrong, known)}"
+        return "no case is selected"
 
     def _why_nothing(self, opened: Mapping[str, "_Opened"], evalsets: Mapping[str, object]) -> str:
         if opened and not evalsets:
             if self.selection.cases or self.selection.tags:
                 return self._unselected(opened)
-            files = dict.fromkeys(self._shown(each.spec.path) for each in opened.values())
-            return f"the evalsets contain no cases ({', '.join([*files][:_NAMED_FILES])})"
+            files = list(dict.fromkeys(self._shown(each.spec.path) for each in opened.values()))
+            return f"the evalsets contain no cases ({', '.join(files[:_NAMED_FILES])})"
         if self.selection.places is not None:
             return "the failed cases are no longer in the suite, or not selected"
         return "no agent, evalset and criterion go together"
@@ -230,10 +228,9 @@ class _Planner:
 
     def _check_wanted(self, kind: str, known: Iterable[str], wanted: Sequence[str]) -> None:
         names = list(known)
-        for name in wanted:
-            if name not in names:
-                message = f"unknown {kind} {name!r}{did_you_mean(name, names)}"
-                self.problems.append(Problem(message, self.config.shown))
+        for name in (each for each in wanted if each not in names):
+            message = f"unknown {kind} {name!r}{did_you_mean(name, names)}"
+            self.problems.append(Problem(message, self.config.shown))
 
     def _open_all(self) -> dict[str, "_Opened"]:
         """Open the evalsets that are asked for, by entry of the configuration or one by one."""

@@ -133,7 +133,7 @@ def test_the_configuration_says_how_storage_is_reached(project, fake, monkeypatc
     ("given", "message"),
     [
         ("gs://b/shop/none", "gs://b/shop/evals/eval_sets/none.evalset.json: no such object"),
-        ("gs://b/none/*", "ci-eval.yaml:6: evalsets.smoke: matches no object"),
+        ("gs://b/none/*", "ci-eval.yaml:6: evalsets.smoke: 'gs://b/none/*' matches no object"),
         ("gs://nob/shop/*", "gs://nob/shop/evals/eval_sets/: no such bucket"),
         ("gs://b_/x", "gs://b_/x: is not an address of Cloud Storage, such as 'gs://bucket/name'"),
         ("gs://b/broken.json", "gs://b/broken.json:2: is not JSON: expecting value"),

@@ -254,7 +254,10 @@ build()
             "import os\nprint('so far')\nos._exit(3)",
             ["the worker exited with code 3 while it started", "  so far"],
         ),
-        ("x =", ["cannot load 'evals/conf.py': SyntaxError: invalid syntax (conf.py, line 1)"]),
+        (
+            "x =",
+            ["cannot load 'evals/conf.py': SyntaxError: invalid syntax", "  evals/conf.py:1: x ="],
+        ),
         (
             "class EvalConfig: pass\nfound = EvalConfig()",
             [f"cannot load 'evals/conf.py': {NONE}"],

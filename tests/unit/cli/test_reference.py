@@ -113,7 +113,7 @@ def test_one_kind_can_be_asked_for() -> None:
 
 
 def test_a_table_has_a_line_for_each_plugin() -> None:
-    head, *lines = table(catalogue("criteria")).splitlines()
+    head, *lines = table(catalogue("criteria"), 500).splitlines()
     assert head.split() == ["criteria", "reference", "rubrics", "judge", "simulation", "values"]
     lines = [line for line in lines if line]
     assert [line.split()[0] for line in lines] == list(points.criterion)
@@ -128,9 +128,11 @@ def test_a_table_has_a_line_for_each_plugin() -> None:
 
 
 def test_a_table_of_other_kinds_has_no_facts_of_criteria() -> None:
-    (line,) = [line for line in table(catalogue("agents")).splitlines() if "recorded  " in line]
+    (line,) = [
+        line for line in table(catalogue("agents"), 500).splitlines() if "recorded  " in line
+    ]
     assert re.fullmatch(r"  recorded +Recorded conversations: [\w`, -]+\.", line)
-    assert table({"agents": []}) == "agents\n"
+    assert table({"agents": []}, 500) == "agents\n"
 
 
 # --- The schema -----------------------------------------------------------------------------

@@ -79,7 +79,9 @@ def test_no_line_gives_a_runner_a_command_or_a_terminal_a_sequence() -> None:
 
 def test_a_cause_of_errors_is_shown_once_with_its_cases() -> None:
     lines = text(shown(make_report("a error / b error")))
-    assert [line for line in lines if line.startswith("ERROR ")] == ["ERROR a, b"]
+    assert [line for line in lines if line.startswith("ERROR ")] == [
+        "ERROR a, b  evals/smoke.evalset.json:10"
+    ]
 
 
 def test_a_criterion_without_a_value_gives_its_reason() -> None:
