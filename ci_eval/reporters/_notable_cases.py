@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import Generic, Literal, NamedTuple, Self, TypeVar
+from typing import Generic, Literal, Self, TypeVar
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
@@ -143,7 +143,8 @@ class Cases(Some[Finding]):
         return self.total - sum(1 + len(each.alike) for each in self.shown)
 
 
-class Trouble(NamedTuple):
+@dataclass(frozen=True)
+class Trouble:
     """One cause of errors."""
 
     kind: str
