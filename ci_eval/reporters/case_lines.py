@@ -161,11 +161,7 @@ def _titled(title: str, lines: Iterable[str]) -> Iterator[Line]:
 
 
 def _gutter(lines: Iterable[str]) -> Iterator[Line]:
-    shown = list(lines)
-    if (left_out := len(shown) - _WHOLE) > 0:
-        half = _WHOLE // 2
-        shown[half:-half] = [f"… {counted(left_out, 'line')} left out …"]
-    for text in shown:
+    for text in lines:
         yield (Span(GUTTER, "faint"), _span(text))
 
 

@@ -58,6 +58,16 @@ def test_a_case_that_could_not_be_observed_is_shown_with_its_error(project):
     assert "  Expected response" in lines[asked:]
 
 
+def test_of_a_run_that_did_not_finish_it_is_said_how_to_go_on(project):
+    project.ci_eval("run")
+    (project.folder / "ci-eval-report/run.json").unlink()
+
+    ended = project.ci_eval("show", "greets")
+
+    assert ended.code == 4
+    assert "the run did not finish; `ci-eval run --resume` continues it" in ended.err
+
+
 def test_of_an_evalset_that_changed_since_the_run_nothing_is_shown(project):
     project.ci_eval("run")
     project.evalset(changed(GREETS, "Something else."), REFUNDS, TRACKS)

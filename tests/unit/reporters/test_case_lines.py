@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from support.report_language import compared, make_report
+from support.report_language import compared, make_report, make_results
 
 from ci_eval.records.findings import Report
 from ci_eval.records.results import InvocationScore, Score, TrialResult
@@ -102,3 +102,15 @@ def test_a_case_that_got_worse_but_is_good_enough_did_not_fail() -> None:
     assert text(shown(report))[0].startswith("FAILED a")
     better = compared(report, changes=(change.model_copy(update={"value": 0.85}),))
     assert text(shown(better))[0].startswith("WORSE a")
+
+
+def test_causes_of_errors_that_are_left_out_are_counted() -> None:
+    results = make_results(" / ".join(f"c{name} error" for name in "abcdefg"))
+    worst = tuple(
+        each.model_copy(update={"error": Failure(kind="raised", message=f"no {each.key.case}")})
+        for each in results
+    )
+    report = make_report(" / ".join(f"c{name} error" for name in "abcdefg"))
+    found = text(shown(report.model_copy(update={"worst": worst})))
+    assert len([line for line in found if line.startswith("ERROR ")]) == 5
+    assert "… and 2 more causes of errors; --show N shows more" in found

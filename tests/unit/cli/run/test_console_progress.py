@@ -77,3 +77,15 @@ def test_of_a_long_message_the_beginning_and_the_end_are_shown(
     assert line.startswith("ERROR weather · smoke · c0: crash: it cannot be …")
     assert line.endswith(" log KeyError: city")
     assert len(line) < 400
+
+
+def test_trials_that_run_for_long_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    done, *slow = (result(name, "timeout") for name in ("done", "b", "c"))
+    with Progress(3, grouped=False) as progress:
+        for each in (done, *slow):
+            progress.began(each.key)
+        progress.landed(done)
+        progress.waited(60.0)
+        progress.waited(60.0)
+    said = [line for line in capsys.readouterr().err.splitlines() if "waiting" in line]
+    assert said == ["waiting for 2 trials: b, c (60 s)", "waiting for 2 trials: b, c (120 s)"]
