@@ -375,6 +375,15 @@ def test_the_action_is_the_one_that_ci_eval_was_installed_from(
     assert ("replace OWNER" in capsys.readouterr().out) is not is_known
 
 
+def test_a_configuration_at_the_top_of_the_repository_is_named(repository, capsys):
+    root = repository({"ci-eval.yaml": "name: whole\n", "part/bot.py": "def reply(m): return m\n"})
+
+    main(["init", str(root / "part"), "--yes"])
+
+    note = "note: the repository already has ../ci-eval.yaml; this adds a suite for this folder\n"
+    assert note in capsys.readouterr().out
+
+
 def test_who_is_asked_and_what_that_takes_is_said_where_it_is_needed(repository, capsys):
     root = repository(JUDGED)
 
