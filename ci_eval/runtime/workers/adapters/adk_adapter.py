@@ -51,7 +51,7 @@ def adapted(target: str, options: dict[str, Any], _load: Callable[[str], Any]) -
 
     """
     reporting.require("google-adk", least=OLDEST)
-    unknown = list(loading.switch_features(options["features"]))
+    unknown = list(loading.switch_features(options.get("features") or {}))
     rules = "adk" if loading.version() > OLDEST else "adk@2.3"
     # Loaded modules stay: garbage collection in them, now or later, would waste time.
     gc.disable()
