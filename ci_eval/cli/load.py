@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ci_eval.agents._behind_gateway import in_mode
 from ci_eval.cli import console, logs
 from ci_eval.config import load as configuration
 from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.config.selection import Selection
 from ci_eval.config.validated_config import Config
 from ci_eval.forge.ci_job import job_name
+from ci_eval.llm.gateway.calling_agents import in_mode
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.cases import Status
 from ci_eval.records.errors import ConfigError, NothingSelectedError, Problem, UsageError

@@ -22,6 +22,7 @@ from ci_eval.run_files.file_names import REPORT_FILE, RUN_FILE, TRACES_FILE
 from ci_eval.run_files.journal import read_traces
 from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import read_run
+from ci_eval.runtime.path_checks import contained
 from ci_eval.text.fingerprint import of_case
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.templates import counted, duration, plain, terminal
@@ -138,16 +139,18 @@ def _case_lines(
         observed = traces.get(result.key)
         yield from trial_lines(result, observed, expected or (), width=console.width())
     if expected is None:
-        yield (Span(f"expected values are unknown: {terminal(source)} changed since", "faint"),)
+        yield (
+            Span(f"expected values are unknown: {terminal(source)} is not as in the run", "faint"),
+        )
     for text in _baseline(report, key) if report else ():
         yield (Span(terminal(text)),)
     yield ()
 
 
 def _expected(path: str, result: TrialResult) -> Sequence[Invocation] | None:
-    """Return what the case states in its evalset; `None` if that has changed since the run."""
+    """Return the expected turns of the case; `None` if its evalset has changed since the run."""
     try:
-        cases = open_evalset(Path(path), shown=path).cases()
+        cases = open_evalset(contained(Path.cwd(), path), shown=path).cases()
         case = next((each for each in cases if each.eval_id == result.key.case), None)
     except (UsageError, OSError):
         return None

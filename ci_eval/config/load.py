@@ -6,7 +6,6 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any
 
-from ci_eval.agents._behind_gateway import CallingModels
 from ci_eval.config.config_document import DocumentReader
 from ci_eval.config.config_schema import REPORTS, ConfigFile, EvalSetSpec, RunOptions
 from ci_eval.config.criteria_section import Criteria, read_criteria
@@ -17,6 +16,7 @@ from ci_eval.config.open_evalset import reader_of
 from ci_eval.config.python_files import absent_file, host_of, not_run, python_file
 from ci_eval.config.validated_config import Config
 from ci_eval.formats import known_formats
+from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.llm.judge_settings import Judging, Simulation
 from ci_eval.plugins import points
 from ci_eval.plugins.baseline_store import BaselineStore

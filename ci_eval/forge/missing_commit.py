@@ -1,6 +1,7 @@
 """Fetching one commit that a shallow clone lacks, without touching the clone."""
 
 from ci_eval.forge.git_remote import Remote
+from ci_eval.forge.lineage import is_commit
 from ci_eval.records.errors import BaselineError
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.git import GitError, Repository
@@ -13,6 +14,8 @@ def fetch_missing(clone: Clone, commit: str) -> str:
 
     Returns why that is impossible; empty if the view has the commit now.
     """
+    if not is_commit(commit):
+        return "its name is no commit"  # a commit object may name anything as its parent
     try:
         remote = Remote.of(clone, _REMOTE)
     except BaselineError as exc:

@@ -98,10 +98,13 @@ class LineFile:
         if not self.exists or sys.platform == "win32":  # open files cannot be replaced
             return
         with self._locked():
-            beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-            kept = arranged(line for _, line in self.lines())
-            beside.write_bytes(self._head + b"".join(kept))
-            beside.replace(self._path)
+            # Created anew: a link of this name may lead out of the repository.
+            draft = self._path.with_name(f".{self._path.name}.draft")
+            draft.unlink(missing_ok=True)
+            with draft.open("xb") as file:
+                file.write(self._head)
+                file.writelines(arranged(line for _, line in self.lines()))
+            draft.replace(self._path)
 
     def _open(self) -> IO[bytes]:
         """Open the file for reading, without waiting for the writer of a pipe.

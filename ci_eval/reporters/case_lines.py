@@ -111,7 +111,7 @@ def trial_lines(
 
 
 def _turn_lines(turn: Invocation | None, wanted: Invocation | None, where: str) -> Iterator[Line]:
-    """Yield what the agent did in a turn, if it was reached, and what was expected."""
+    """Yield the calls and the response of a turn, if it was reached, and the expected ones."""
     calls, response = (_plain_calls(turn), turn.response) if turn else ([], "")
     if turn and calls:
         yield from _titled(f"Tool calls{where}", _calls_with_results(turn.tool_calls))

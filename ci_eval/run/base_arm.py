@@ -15,10 +15,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_eval.agents._behind_gateway import in_mode
 from ci_eval.config import handed_secrets
 from ci_eval.config import load as configuration
 from ci_eval.forge.missing_commit import fetch_missing
+from ci_eval.llm.gateway.calling_agents import in_mode
 from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import CiEvalError
 from ci_eval.run.plan import Plan, plan

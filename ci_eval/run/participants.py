@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
-from ci_eval.agents._behind_gateway import CallingModels
 from ci_eval.llm import model_client
+from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.llm.gateway.gateway import check_models
 from ci_eval.plugins.points import Scorer, WorkerCriterion
 from ci_eval.records.results import JudgeUsage

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from ci_eval.agents._behind_gateway import CallingModels
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.both_arms import LOOKS
 from ci_eval.gate.compare import Examined, examine
 from ci_eval.gate.hard_break import Breaks
+from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.records.results import RunMeta
 from ci_eval.records.trials import Trial
 from ci_eval.run.collect import Tally

@@ -22,7 +22,7 @@ class Models(Loopback):
         self.asked: Counter[str] = Counter()
 
     def environment(self) -> dict[str, str]:
-        """Return what our process needs to call it."""
+        """Return the variables with which our process calls it."""
         return {
             **KEYS,
             "GOOGLE_GEMINI_BASE_URL": self.url,

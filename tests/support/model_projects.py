@@ -76,7 +76,7 @@ class ModelProject(Project):
         return self.ci_eval("run", "--out", out, *arguments)
 
     def responses(self, out: str = "out") -> dict[tuple[str, int], list[str]]:
-        """Return what the agent answered, by case and repeat."""
+        """Return the answers of the agent, by case and repeat."""
         found = {}
         for line in (self.folder / out / "traces.jsonl").read_text().splitlines():
             row = json.loads(line)

@@ -10,6 +10,7 @@ from pathlib import Path
 from ci_eval.cli.adk.adk_eval_interpreters import interpreter_of
 from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import TrialError
+from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import UnderPython
 from ci_eval.runtime.workers.worker_pool import Adapter
@@ -28,6 +29,7 @@ def with_adk_ids(cases: list[EvalCase], agent: Path, context: RunContext) -> lis
     if not asked:
         return cases
     host = UnderPython(interpreter=interpreter_of(agent.absolute(), context))
+    isolation.close_memory()
     adapter, message = Adapter("adk_scenario_ids"), list(asked.values())
     try:
         ids = asyncio.run(host.ask_once("scenarios", context, adapter=adapter, message=message))

@@ -25,7 +25,7 @@ def models() -> None:
 @click.option("--case", help="Show the requests and the answers of this case.")
 @json_option
 def show(config: str, *, case: str | None, as_json: bool) -> int:
-    """Show what is recorded: the calls of each trial, or with --case what was said."""
+    """Show the recorded calls of each trial, or with --case their requests and answers."""
     found = _cassettes(config)
     if as_json:
         print_json([row for each in found for row in _rows(each, case)])

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ci_eval.agents._behind_gateway import CallingModels
 from ci_eval.config.validated_config import Config
+from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.llm.gateway.gateway import cassette_of
 from ci_eval.llm.gateway.model_cassette import ModelCassette, Recorded
 from ci_eval.records.errors import UsageError
@@ -19,7 +19,7 @@ _KEY = re.compile(
     r"\b(?:AIza[\w-]{30,}|sk-[\w-]{20,}|gh[pousr]_\w{30,}|github_pat_\w{30,}|AKIA[A-Z0-9]{16}"
     r"|xox[abpr]-[\w-]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY-----)"
 )
-"""What keys of widely used services look like."""
+"""Keys of widely used services."""
 _MOST_SHOWN = 5
 
 
@@ -47,7 +47,7 @@ class Cassette:
         return self.cassette.calls()
 
     def problems(self) -> Iterator[str]:
-        """Yield what is wrong: planned trials without calls, calls of others, and secrets."""
+        """Yield the problems: planned trials without calls, unused calls, and secrets."""
         if not self.cassette.exists:
             yield f"{self.shown}: no such file; record it with `ci-eval run --models record`"
             return

@@ -99,7 +99,7 @@ class Answering:
     # --- Replay ---------------------------------------------------------------------------------
 
     def _miss(self, asked: Asked) -> str:
-        """Return what is not recorded, and what is instead."""
+        """Return the message about a request that is not recorded, with the nearest one that is."""
         place, cassette = asked.place, self._cassette
         shown = asked.call.shown
         if known := len(cassette.numbers(place.trial, place.request)):
@@ -174,7 +174,7 @@ class Answering:
             conversation.refuse(TrialError("models", message))
 
     def _estimate(self, call: Call, tokens: int) -> float:
-        """Return the likely cost of a call with so many input tokens, in US dollars.
+        """Return the likely cost of a call with this number of input tokens, in US dollars.
 
         Raises:
             RefusedCallError: it is unknown, but there is a limit.
@@ -194,7 +194,7 @@ class Answering:
     def _usage(
         self, call: Call, answer: Answer, *, replayed: int = 0, seconds: float = 0.0
     ) -> ModelUsage:
-        """Return what an answer used."""
+        """Return the usage of an answer."""
         found = used(call, answer)
         tokens, failed = found.tokens, answer.status >= 400
         if failed or tokens is None:

@@ -1,6 +1,7 @@
 """Answers of providers: how they are kept, what they say of their usage, and what clients get."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from ci_eval.text.json_text import NotJsonError, parse_json
 
 STREAM = "text/event-stream"
 MAX_MODEL_CHARS = 100
+_CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -45,10 +47,12 @@ def restored(kept: Mapping[str, Json]) -> Answer:
     """Return the answer that a cassette holds.
 
     Raises:
-        LookupError, TypeError: it holds none.
+        LookupError, TypeError, ValueError: it holds none, or one that no provider sends.
 
     """
-    status, kind = int(kept["status"]), str(kept["type"])
+    status, kind = kept["status"], kept["type"]
+    if not isinstance(status, int) or not 200 <= status < 600 or not _CONTENT_TYPE.fullmatch(kind):
+        raise ValueError
     if "events" in kept:
         text = "".join(f"{block}\n\n" for block in kept["events"])
     elif "body" in kept:
@@ -91,7 +95,7 @@ class Used(NamedTuple):
 
 
 def used(call: Call, answer: Answer) -> Used:
-    """Return what an answer says of its usage; every number in it is untrusted."""
+    """Return the usage that an answer states; every number in it is untrusted."""
     body = _last(call, answer)
     model = body.get("modelVersion") or body.get("model") or ""
     named = model[:MAX_MODEL_CHARS] if isinstance(model, str) else ""
@@ -205,7 +209,7 @@ class WithoutUsage:
         return b"".join(each + b"\n\n" for each in events if _is_asked(each))
 
     def end(self) -> bytes:
-        """Return what follows the last event."""
+        """Return the rest after the last event."""
         return self._rest if _is_asked(self._rest) else b""
 
 

@@ -41,7 +41,7 @@ class Conversation:
 
     key: TrialKey
     usage: ModelUsage = field(default_factory=ModelUsage)
-    """What was used since `take_usage`."""
+    """The usage since `take_usage`."""
     spent: Spending = field(default_factory=Spending)
     error: TrialError | None = None
     """Why the trial is not observed, whatever the agent answers."""
@@ -100,7 +100,7 @@ class Conversation:
         self.usage += usage.model_copy(update={"retries": int(retried)})
 
     def take_usage(self) -> ModelUsage:
-        """Return what was used since the last time."""
+        """Return the usage since the last call of this."""
         usage, self.usage = self.usage, ModelUsage()
         return usage
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _STATUSES = {"429": 429, "500": 500}
 _TEXT = "a fault on purpose, of ci-eval"
 _LOOK_S = 0.2
-"""How often is looked whether a client still waits."""
+"""Seconds between looks whether the client still waits."""
 
 
 def fault_of(faults: Faults, place: Place, attempt: int) -> Fault | None:
-    """Return what happens to the `attempt`-th try of a call; `None` if nothing does."""
+    """Return the fault of try `attempt` of a call, from 0; `None` if there is none."""
     text = f"{faults.seed} {place} {attempt}".encode()
     number = int.from_bytes(hashlib.sha256(text).digest()[:8]) / 2**64
     if number >= faults.rate:
@@ -43,7 +43,7 @@ async def faulty(fault: Fault, request: "Request") -> "StreamResponse":
         return Response(text=f"<html>{_TEXT}</html>", content_type="text/html")
     if fault == "timeout":
         # Until the client gives up, or the trial is over.
-        while request.transport and not request.transport.is_closing():  # noqa: ASYNC110  # nobody tells
+        while request.transport and not request.transport.is_closing():  # noqa: ASYNC110  # aiohttp has no event
             await asyncio.sleep(_LOOK_S)
     elif request.transport:
         request.transport.write(b'HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"cut": "')

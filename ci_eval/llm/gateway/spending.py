@@ -55,7 +55,7 @@ _limiters: WeakKeyDictionary[AbstractEventLoop, dict[str, RateLimiter]] = WeakKe
 
 
 def limiter_of(provider: str) -> RateLimiter:
-    """Return what admits the calls of all agents to a provider, in this run."""
+    """Return the limiter of the calls to a provider, by all agents of this run."""
     limiters = _limiters.setdefault(asyncio.get_running_loop(), {})
     if provider not in limiters:
         closing = closing_of(provider)

@@ -66,7 +66,7 @@ def not_loaded(target: str, exc: BaseException, folder: str) -> str:
 
 
 def _remedy(module: str, folder: str) -> str:
-    """Return what to do about a missing module: one of the user's own packages needs a file."""
+    """Return the way out for a missing module; one of the user's own packages lacks a file."""
     *package, name = module.split(".")
     places = [os.path.join(each or os.getcwd(), *package) for each in sys.path]
     found = [each for each in places if package and os.path.isdir(each)]

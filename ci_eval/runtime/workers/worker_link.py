@@ -20,8 +20,9 @@ START_TIMEOUT_S = 300.0
 GRACE_S = 1.0
 """How long a cancelled call may take to end or, in a thread, which cannot be stopped, to report its
 output."""
+_MAX_WARNINGS = 20
 _MAX_WARNING = 2_000
-"""The longest warning of a worker, in characters."""
+"""The most warnings of a worker when it starts, and the length of the longest."""
 END_S = 5.0
 """How long an idle worker may take to end; generous for busy machines."""
 
@@ -201,10 +202,10 @@ class Link:
     def _take(self, message: Any) -> None:
         match message:
             case {"ready": list(warnings)}:
-                for warning in warnings:
+                self._ready.set_result(None)
+                for warning in warnings[:_MAX_WARNINGS]:
                     said = one_line(str(warning), _MAX_WARNING)
                     _log.warning("the agent started with a warning: %s", said)
-                self._ready.set_result(None)
             case {"failed": why}:
                 self._ready.set_exception(TrialError("start", why))
             case {"id": number, "held": _}:

@@ -382,9 +382,12 @@ def test_a_fork_of_it_does_not_answer(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["rubbish", "[]", "{}", '{"id": 1}', '{"ready": {"cooperative": 0}}']
+    "line",
+    ["rubbish", "[]", "{}", '{"id": 1}', '{"ready": {"cooperative": 0}}', '{"ready": ["again"]}'],
 )
-def test_one_that_writes_to_our_pipe_loses_its_worker(place: Place, line: str) -> None:
+def test_one_that_writes_to_our_pipe_loses_its_worker(
+    place: Place, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
     code = f"""
         import os, stat, time
         def answer(message):
@@ -398,6 +401,7 @@ def test_one_that_writes_to_our_pipe_loses_its_worker(place: Place, line: str) -
     kind, message = place.talk(python(place, code), "a").failure
     assert kind == "crash"
     assert message == "the worker died: it wrote to the pipe of ci-eval"
+    assert "again" not in caplog.text
 
 
 # --- When it dies -----------------------------------------------------------------------------

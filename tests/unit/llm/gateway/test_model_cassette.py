@@ -186,3 +186,42 @@ def test_calls_of_other_trials_are_removed(tmp_path: Path):
 
     assert cassette.keep([key(), key("other")]) == 2
     assert [each.trial for each in opened(path).calls()] == [key()]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": 99999, "type": JSON, "body": "t"},
+        {"status": 1e400, "type": JSON, "body": "t"},
+        {"status": "200", "type": JSON, "body": "t"},
+        {"status": 200, "type": "text/x\r\nset-cookie: a=b", "text": "t"},
+        {"status": 200, "type": "text/html; charset=x", "text": "t"},
+        {"status": 200, "type": None, "text": "t"},
+    ],
+)
+def test_an_answer_that_no_provider_sends_is_not_recorded(tmp_path: Path, answer: Any):
+    path = tmp_path / "c.jsonl"
+    add(opened(path), place(1))
+    head, line = path.read_text().splitlines()
+    row = {**json.loads(line), "answer": answer}
+    path.write_text(f"{head}\n{json.dumps(row, separators=(',', ':'))}\n")
+
+    assert opened(path).get(place(1)) is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files that are open cannot be replaced there")
+def test_a_committed_link_beside_the_cassette_is_not_written_through(tmp_path: Path):
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    for name in (".c.jsonl.draft", f".c.jsonl.{os.getpid()}"):
+        (folder / name).symlink_to(outside)
+    writer = opened(folder / "c.jsonl")
+    writer.anew(digest_of_trial(key()))
+    add(writer, place(1))
+
+    writer.tidy()
+
+    assert outside.read_text() == "mine"
+    assert text_at(opened(folder / "c.jsonl"), place(1)) == "t"

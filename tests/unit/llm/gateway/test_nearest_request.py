@@ -1,4 +1,4 @@
-"""What is shown of the difference to the nearest recorded request."""
+"""The difference to the nearest recorded request, in a message."""
 
 from typing import Any
 

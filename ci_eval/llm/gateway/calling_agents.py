@@ -1,4 +1,4 @@
-"""Agents whose calls of models pass the gateway."""
+"""Agents whose model calls pass the gateway, and their conversations."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -109,7 +109,7 @@ class Models:
         return self.gateway is not None and self.gateway.needs_apart
 
     def variables(self) -> dict[str, str]:
-        """Return what the environment of one more process has besides."""
+        """Return the variables that lead one more process to the gateway."""
         if self.gateway is None:
             return {}
         return self.gateway.variables(self.gateway.process(), self.given)
