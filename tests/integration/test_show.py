@@ -70,7 +70,7 @@ def test_of_a_run_that_did_not_finish_it_is_said_how_to_go_on(project):
 
 
 @pytest.mark.parametrize("path", ["/etc/hostname", "../elsewhere.json", "pipe"])
-def test_a_run_of_others_makes_nothing_else_be_read(project, path):
+def test_a_stored_run_that_names_another_file_is_shown_without_it(project, path):
     project.ci_eval("run")
     os.mkfifo(project.folder / "pipe")
     stored = project.folder / "ci-eval-report/run.json"
