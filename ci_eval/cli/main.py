@@ -16,24 +16,39 @@ from ci_eval.cli.exit_codes import complain, guarded, naming_files
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 
 COMMANDS = {
-    "adk": ("adk.command:adk", "Evaluate an ADK agent, like `adk eval`."),
-    "baseline": ("baseline.command:baseline", "Store, show, compare and prune baseline runs."),
-    "compare": ("gate.command:compare", "Compare two runs."),
-    "evalset": ("evalset.commands:evalsets", "List, create, edit and convert evalsets."),
+    "adk": ("adk.adk_command:adk", "Evaluate an ADK agent, like `adk eval`."),
+    "baseline": (
+        "baseline.baseline_command:baseline",
+        "Store, show, compare and prune baseline runs.",
+    ),
+    "compare": ("gate.gate_command:compare", "Compare two runs."),
+    "evalset": ("evalset.evalset_commands:evalsets", "List, create, edit and convert evalsets."),
     "explain": ("error_codes:explain", "Explain an error by its code: its cause, and what to do."),
-    "gate": ("gate.command:gate", "Explain verdicts; estimate the drops that can be detected."),
-    "init": ("init.command:init", "Write a configuration and a workflow for a repository."),
-    "judge": ("judge_check.command:judge", "Measure how well a judge agrees with people."),
-    "list": ("plugins:list_plugins", "List plugins, or show the options of one."),
-    "merge": ("run.merge:merge", "Make one run of the reports of shards, and decide."),
-    "models": ("models.command:models", "Show, clean and check recorded calls of agents' models."),
-    "plan": ("plan:plan", "Show what `run` would execute, without executing it."),
-    "publish": ("publish.command:publish", "Post stored reports to their pull request."),
-    "report": ("report:report", "Reevaluate the gate for a stored run; write its reports."),
-    "run": ("run.command:run", "Run the agents, score, compare, decide, and write reports."),
-    "schema": ("plugins:schema", "Print the JSON schema of a configuration, for editors."),
-    "show": ("show:show", "Show one case of the last run, with all that was observed."),
-    "validate": ("validate:validate", "Check configurations, evalsets and ADK eval configs."),
+    "gate": (
+        "gate.gate_command:gate",
+        "Explain verdicts; estimate the drops that can be detected.",
+    ),
+    "init": ("init.init_command:init", "Write a configuration and a workflow for a repository."),
+    "judge": (
+        "judge_check.judge_check_command:judge",
+        "Measure how well a judge agrees with people.",
+    ),
+    "list": ("list_command:list_plugins", "List plugins, or show the options of one."),
+    "merge": ("run.merge_command:merge", "Make one run of the reports of shards, and decide."),
+    "models": (
+        "models.models_command:models",
+        "Show, clean and check recorded calls of agents' models.",
+    ),
+    "plan": ("plan_command:plan", "Show what `run` would execute, without executing it."),
+    "publish": ("publish.publish_command:publish", "Post stored reports to their pull request."),
+    "report": ("report_command:report", "Reevaluate the gate for a stored run; write its reports."),
+    "run": ("run.run_command:run", "Run the agents, score, compare, decide, and write reports."),
+    "schema": ("list_command:schema", "Print the JSON schema of a configuration, for editors."),
+    "show": ("show_command:show", "Show one case of the last run, with all that was observed."),
+    "validate": (
+        "validate_command:validate",
+        "Check configurations, evalsets and ADK eval configs.",
+    ),
 }
 """Module and function of each command, and its line in `ci-eval --help`."""
 

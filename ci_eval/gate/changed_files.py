@@ -7,7 +7,7 @@ from typing import Any
 from ci_eval.config.python_files import python_file
 from ci_eval.config.validated_config import Config
 from ci_eval.gate.earlier_config import EarlierConfig, section
-from ci_eval.llm.gateway.options import DEFAULT_CASSETTE
+from ci_eval.llm.gateway.gateway_options import DEFAULT_CASSETTE
 from ci_eval.plugins import points
 from ci_eval.plugins.points import JudgedCriterion, WorkerCriterion
 from ci_eval.runtime.clone import Clone

@@ -23,7 +23,7 @@ from ci_eval.reporters._evidence import exhibits_of, response_words, wrapped
 from ci_eval.reporters._judge_evidence import cited
 from ci_eval.reporters._report_page import run_command
 from ci_eval.run_files import report_phrases
-from ci_eval.run_files.conversations import Conversations
+from ci_eval.run_files.traces_file import Conversations
 from ci_eval.text.sanitize import one_line
 
 CHUNK = 500

@@ -22,8 +22,8 @@ from ci_eval.reporters._html_charts import Bars, Line, bars_of, line_of
 from ci_eval.reporters._notable_cases import Bounds
 from ci_eval.reporters._report_page import Page, page_of
 from ci_eval.reporters._score_history import trends
-from ci_eval.run_files.conversations import Conversations, conversations
 from ci_eval.run_files.file_names import PAGE_FILE
+from ci_eval.run_files.traces_file import Conversations, conversations
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.template_sandbox import (
     Template,

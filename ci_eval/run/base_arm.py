@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ci_eval.config import handed_secrets
-from ci_eval.config import load as configuration
+from ci_eval.config import load_config as configuration
 from ci_eval.forge.missing_commit import fetch_missing
 from ci_eval.llm.gateway.calling_agents import in_mode
 from ci_eval.plugins.points import Agent

@@ -4,6 +4,7 @@ import ast
 import importlib
 import pkgutil
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,12 @@ def test_the_unit_tests_mirror_the_package():
 
 def test_no_module_is_named_for_nothing():
     assert not {path.stem for path in FILES} & UNWANTED
+
+
+def test_a_module_is_found_by_its_name_alone():
+    names = [path.stem.lstrip("_") for path in FILES if not path.stem.startswith("__")]
+
+    assert sorted(each for each, found in Counter(names).items() if found > 1) == []
 
 
 def test_what_catches_everything_stands_at_three_places():

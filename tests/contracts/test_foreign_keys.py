@@ -28,7 +28,7 @@ from support.foreign_keys import (
 )
 from support.simulated_conversations import played
 
-from ci_eval.agents.agentflow import AgentFlow
+from ci_eval.agents.agentflow_agent import AgentFlow
 from ci_eval.config.criterion_names import Dialect
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.open_evalset import open_evalset
@@ -39,7 +39,7 @@ from ci_eval.records.errors import Problem
 from ci_eval.records.scenario_settings import of_metadata
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.runtime.context import RunContext
-from ci_eval.simulators.llm_backed import LlmBacked
+from ci_eval.simulators.llm_simulator import LlmBacked
 
 DETERMINISTIC = {
     "adk/tool_trajectory_avg_score": {"threshold": 1},
@@ -163,7 +163,7 @@ def test_what_a_files_criterion_ignores_is_told_once(tmp_path: Path) -> None:
         "criteria:\n  from: t.json\n  own:\n    use: adk/response_match_score\n    threshold: 1\n"
         "    include_intermediate_responses_in_final: true\n"
     )
-    from ci_eval.config.load import load
+    from ci_eval.config.load_config import load
 
     context = RunContext(env={}, root=tmp_path, now=lambda: 0.0)
     loaded = load(tmp_path / "ci-eval.yaml", shown="ci-eval.yaml", context=context)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.gate import mean_drop
 from ci_eval.records.errors import NothingSelectedError, UsageError
 from ci_eval.records.findings import Report

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.project import content
 
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.run import shards
 from ci_eval.run.collect import Outputs
 from ci_eval.run.merged_shards import gathered

@@ -26,7 +26,7 @@ from ci_eval.config.config_schema import (
     Unjudged,
 )
 from ci_eval.config.criterion_facts import facts_of
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.gate.earlier_config import read_earlier
 from ci_eval.gate.weakened_by_change import weaker
 from ci_eval.gate.weakened_gate import loosened

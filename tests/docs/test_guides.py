@@ -33,7 +33,7 @@ from ci_eval.cli.main import main
 from ci_eval.cli.reference import KINDS
 from ci_eval.cli.reference_pages import anchor
 from ci_eval.config.config_schema import ConfigFile
-from ci_eval.llm.gateway.options import ModelOptions
+from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.text.yaml_files import parse_yaml
 
 SECTIONS = [section for path in GUIDES for section in sections(path)]

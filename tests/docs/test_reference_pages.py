@@ -13,7 +13,7 @@ from support.markdown_pages import DOCS, sections
 
 from ci_eval.cli import reference_pages
 from ci_eval.cli.reference import KINDS
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.records.errors import FailureKind
 from ci_eval.runtime.context import RunContext
 

@@ -25,7 +25,7 @@ from fuzz.targets import CASE
 from support import span_language
 from support.project import CASES, CONFIG, case, content, turn
 
-from ci_eval.baselines import check_run
+from ci_eval.baselines import check_run_store
 from ci_eval.baselines._baseline_document import stored_runs
 from ci_eval.baselines._runs_index import index_text
 from ci_eval.cli.main import main
@@ -126,7 +126,7 @@ def _packed(baseline: Path, report: Path, run: Path) -> None:
     document = json.loads(baseline.read_bytes())
     document["runs"] = [{**document["runs"][0], "commit": COMMIT}]
     document["results"] = [each for each in document["results"] if each[0] == 0]
-    write("digest", "baseline.txt", check_run._digest(json.dumps(document).encode()))
+    write("digest", "baseline.txt", check_run_store._digest(json.dumps(document).encode()))
     noted = [note(past) for past in stored_runs(baseline, "baseline.json")]
     index = [each.model_copy(update={"commit": COMMIT}) for each in noted]
     write("index", "two.json", index_text("shop", index))

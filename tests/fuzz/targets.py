@@ -13,12 +13,12 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ci_eval.agents.recorded import Recorded
-from ci_eval.baselines import artifact, check_run
+from ci_eval.agents.recorded_agent import Recorded
+from ci_eval.baselines import artifact_store, check_run_store
 from ci_eval.baselines._baseline_document import stored_runs, with_run
 from ci_eval.baselines._runs_index import index_text, read_index
-from ci_eval.cli import console, validate
-from ci_eval.cli.baseline import command_output
+from ci_eval.cli import console, validate_command
+from ci_eval.cli.baseline import baseline_command_output
 from ci_eval.cli.evalset import added_cases
 from ci_eval.cli.gate import (
     comparison_output,
@@ -64,7 +64,7 @@ from ci_eval.text.redact import Secrets
 
 SHOWN = "given"
 """What the user calls the file."""
-EXPECTED = (CiEvalError, TrialError, artifact._SkippedError)
+EXPECTED = (CiEvalError, TrialError, artifact_store._SkippedError)
 RULES = (
     GateOptions(mode="both", on_inconclusive="rerun", rerun_budget=3),
     GateOptions(mode="threshold"),
@@ -149,7 +149,9 @@ def baseline(path: Path) -> None:
     """`baseline show`, `baseline diff`, `gate power`, and a run that is compared."""
     runs = stored_runs(path, SHOWN)
     before = Baseline(runs, history=[note(each) for each in runs])
-    command_output.show_runs(command_output.shown_runs(before, "shop", 1.8e9), Lineage(), "shop")
+    baseline_command_output.show_runs(
+        baseline_command_output.shown_runs(before, "shop", 1.8e9), Lineage(), "shop"
+    )
     known = taken(runs, before.history, None, judged=False)
     for past in runs[:1]:
         asked = power_analysis.Asked(past.meta.suite, RULES[0], past.meta.repeats, 5, 0.8, 0.05)
@@ -319,7 +321,7 @@ def recording(path: Path) -> None:
 
 def evalset(path: Path) -> None:
     """An evalset of any format, as `validate` and `run` read it."""
-    checked = validate.check(str(path), lambda _: context(path))
+    checked = validate_command.check(str(path), lambda _: context(path))
     checked.summary()
     if checked.kind == "evalset":
         opened = open_evalset(path, shown=SHOWN)
@@ -342,7 +344,7 @@ def _beside(path: Path) -> None:
 
 
 def _checked(path: Path) -> None:
-    checked = validate.check(str(path), lambda _: context(path))
+    checked = validate_command.check(str(path), lambda _: context(path))
     console.say_problems(checked.problems)
     checked.as_json()
 
@@ -400,7 +402,7 @@ def github_event(path: Path) -> None:
 
 def baseline_archive(path: Path) -> None:
     """An artifact that holds a baseline."""
-    note(artifact._read(path.read_bytes(), SHOWN))
+    note(artifact_store._read(path.read_bytes(), SHOWN))
 
 
 def report_archive(path: Path) -> None:
@@ -419,8 +421,10 @@ def comment(path: Path) -> None:
 def digest(path: Path) -> None:
     """The text of a check run."""
     text = path.read_bytes().decode("latin-1")
-    made = check_run._CheckRun.model_validate({"id": 1, "name": "x", "output": {"text": text}})
-    check_run._past(made, "c" * 40)
+    made = check_run_store._CheckRun.model_validate(
+        {"id": 1, "name": "x", "output": {"text": text}}
+    )
+    check_run_store._past(made, "c" * 40)
 
 
 TARGETS = {

@@ -15,7 +15,7 @@ from hostile.runner import STEERING, commands, values
 from lxml import etree
 from support.report_language import streamed
 
-from ci_eval.cli.baseline.command_output import ShownRun, show_runs
+from ci_eval.cli.baseline.baseline_command_output import ShownRun, show_runs
 from ci_eval.cli.console import out_report, out_spans, say_problems
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate import explanation_output, verdict_explanation

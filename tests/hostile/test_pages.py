@@ -11,7 +11,7 @@ from hostile.github_page import live_parts, page_of, seen, skeleton, tables
 from hostile.runner import STEERING, commands
 from support.report_language import streamed
 
-from ci_eval.baselines import check_run
+from ci_eval.baselines import check_run_store
 from ci_eval.plugins.points import Reporter
 from ci_eval.pull_requests import check_run as posted_check
 from ci_eval.pull_requests.comment_layout import compose
@@ -178,7 +178,7 @@ def test_what_a_check_run_says_of_a_baseline_is_dead(batch: str) -> None:
     for name in BATCHES[batch]:
         with named(name):
             told = a_report(in_all(CORPUS[name]))
-            shown = check_run._output(Run(told.report.meta, streamed(told.results)), "digest")
+            shown = check_run_store._output(Run(told.report.meta, streamed(told.results)), "digest")
             assert isinstance(shown, dict)
             assert isinstance(shown["summary"], str)
             assert_dead(shown["summary"])

@@ -13,8 +13,8 @@ from support.git_repositories import clone, git_init, make_hub
 from support.project import CASES, GREETS, REFUNDS, TRACKS, case, turn
 
 from ci_eval.cli import published_source
+from ci_eval.cli.command_inputs import load
 from ci_eval.cli.init.repository_survey import survey
-from ci_eval.cli.load import load
 from ci_eval.cli.main import cli, main
 from ci_eval.plugins.points import Criterion
 from ci_eval.records.errors import ExitCode
@@ -604,7 +604,7 @@ def asked(monkeypatch):
     """Answer the questions as somebody at a terminal would."""
 
     def answer(*answers: str) -> str:
-        monkeypatch.setattr("ci_eval.cli.init.command.is_watched", lambda: True)
+        monkeypatch.setattr("ci_eval.cli.init.init_command.is_watched", lambda: True)
         result = CliRunner().invoke(cli, ["init"], input="".join(f"{each}\n" for each in answers))
         assert result.exception is None, result.output
         return result.output
@@ -740,7 +740,7 @@ def test_with_yes_nothing_is_asked(repository, asked, monkeypatch):
     repository({})
     monkeypatch.setattr("click.prompt", lambda *_, **__: pytest.fail("asked"))
     monkeypatch.setattr("click.confirm", lambda *_, **__: pytest.fail("asked"))
-    monkeypatch.setattr("ci_eval.cli.init.command.is_watched", lambda: True)
+    monkeypatch.setattr("ci_eval.cli.init.init_command.is_watched", lambda: True)
 
     assert main(["init", "--yes"]) == 0
 

@@ -11,7 +11,7 @@ from servers.gemini import answer
 from servers.loopback import Loopback, Reply, Request, as_json
 from support.agent_sessions import Place
 
-from ci_eval.agents.adk import Adk
+from ci_eval.agents.adk_agent import Adk
 from ci_eval.records.cases import Invocation
 
 AGENTS = Path(__file__).parents[1] / "integration" / "agents" / "adk_agents"

@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 from support.simulated_conversations import played, scenario
 
-from ci_eval.simulators.llm_backed import LlmBacked
+from ci_eval.simulators.llm_simulator import LlmBacked
 
 FOLDER = os.environ.get("CI_EVAL_VECTORS")
 SEEN: dict[str, dict[str, Any]] = (

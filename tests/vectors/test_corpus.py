@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ci_eval.agents.recorded import Recorded
-from ci_eval.cli.validate import Checked, check
+from ci_eval.agents.recorded_agent import Recorded
+from ci_eval.cli.validate_command import Checked, check
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.runtime.context import RunContext
 

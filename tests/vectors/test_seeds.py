@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ci_eval.cli.validate import check
+from ci_eval.cli.validate_command import check
 from ci_eval.config.criteria_section import read_criteria
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.yaml_files import parse_yaml

@@ -8,7 +8,7 @@ from typing import Any
 
 from ci_eval.cli.adk.adk_eval_arguments import config_beside, named_sets, stored
 from ci_eval.cli.adk.adk_eval_interpreters import interpreter_of
-from ci_eval.config.load import checked
+from ci_eval.config.load_config import checked
 from ci_eval.config.validated_config import Config
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, Severity

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import click
 
-from ci_eval.cli import console, load
+from ci_eval.cli import command_inputs, console
 from ci_eval.cli.baseline import baseline_save_policy
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.validated_config import Config
@@ -34,10 +34,10 @@ def save(
         BaselineError: the stored runs cannot be read, or the store cannot be reached.
 
     """
-    store = load.require_baseline(config)
-    collected = load.stored_run(given)
+    store = command_inputs.require_baseline(config)
+    collected = command_inputs.stored_run(given)
     meta = collected.run.meta
-    load.require_suite(config, meta)
+    command_inputs.require_suite(config, meta)
     failed = _complete(collected, config.gate).failed
     baseline_save_policy.check(store, context, from_pull_request=from_pull_request)
     if may_ask and (created := store.first_push(config.suite, context)):
@@ -69,7 +69,7 @@ def save_if_merged(config: Config, given: str, context: RunContext) -> None:
 def save_after_run(config: Config, given: str, context: RunContext) -> None:
     """Store a run after its verdict; failures are warnings."""
     try:
-        baseline_save_policy.check(load.require_baseline(config), context)
+        baseline_save_policy.check(command_inputs.require_baseline(config), context)
     except UsageError as exc:
         console.say(str(exc))
         return

@@ -5,8 +5,8 @@ from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
-from ci_eval.cli import load
-from ci_eval.config.load import gcs_options
+from ci_eval.cli import command_inputs
+from ci_eval.config.load_config import gcs_options
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.run_files.run_file import replacing
@@ -147,7 +147,7 @@ def bucket_at(place: Place) -> Bucket:
         UsageError: the configuration has errors, or there are no credentials.
 
     """
-    here = load.context_of(Path(CONFIG_FILE))
+    here = command_inputs.context_of(Path(CONFIG_FILE))
     return Storage(gcs_options(here), here.env).bucket(place.bucket)
 
 

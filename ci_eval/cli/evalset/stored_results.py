@@ -12,7 +12,7 @@ from ci_eval.cli.console import say_problems
 from ci_eval.cli.evalset.command_files import File, LocalFile, StoredFile, bucket_at
 from ci_eval.cli.examples import Group
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.options import json_option
+from ci_eval.cli.shared_options import json_option
 from ci_eval.records.cases import AdkRecord
 from ci_eval.records.errors import ExitCode, Problem, UsageError
 from ci_eval.storage.adk_storage import HISTORY, RESULT_SUFFIX, result_folder

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ci_eval.cli import load
+from ci_eval.cli import command_inputs
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.run_files.file_names import REPORT_FILE
@@ -25,12 +25,12 @@ def report_of(given: str, config: str | None, *, usual: str | None) -> Report:
     written = path / REPORT_FILE if path.is_dir() else path
     if config is None and written.is_file() and _is_report(written):
         return _with_criteria(read_report(written, shown=str(written)), str(written))
-    collected = load.stored_run(given)
+    collected = command_inputs.stored_run(given)
     by = config or usual
     if by is None:
         message = f"{given} holds no report, and no configuration was found to reevaluate its run"
         raise UsageError(message, hint="pass one: -c FILE")
-    return load.judge_again(collected, load.stored_confirmation(given), by)[0]
+    return command_inputs.judge_again(collected, command_inputs.stored_confirmation(given), by)[0]
 
 
 def _with_criteria(report: Report, shown: str) -> Report:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.config.validated_config import Config
 from ci_eval.plugins.points import Judge, JudgedCriterion
 from ci_eval.records.errors import CiEvalError, Problem

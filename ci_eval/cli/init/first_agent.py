@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import PurePosixPath
 
-from ci_eval.agents.recorded import Recorded
+from ci_eval.agents.recorded_agent import Recorded
 from ci_eval.cli.init.repository_survey import FoundEvalSet, Survey
 from ci_eval.cli.init.surveyed_agents import KINDS, FoundAgent
 from ci_eval.plugins.points import RunningAgent

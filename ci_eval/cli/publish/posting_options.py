@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from ci_eval.cli import load
-from ci_eval.cli.options import Decorator, combined
+from ci_eval.cli import command_inputs
+from ci_eval.cli.shared_options import Decorator, combined
 from ci_eval.forge.ci_job import job_name
 from ci_eval.plugins.points import Reporter
 from ci_eval.pull_requests import issue_posting, run_posting, unevaluated_comment
@@ -99,10 +99,10 @@ def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool)
     With `is_news`, a comment is created if there is none.  If the configuration itself is wrong,
     the suite is unknown, and comments are left unchanged.
     """
-    options, context, suite = wanted(given), load.context_of(Path(config)), ""
+    options, context, suite = wanted(given), command_inputs.context_of(Path(config)), ""
     issue: Reporter | None = None
     with suppress(CiEvalError):
-        loaded = load.load(config)[0]
+        loaded = command_inputs.load(config)[0]
         suite, issue = loaded.suite, loaded.reports.get("issue")
     why = markdown(Secrets(context.env).text(why), _MAX_WHY)
     said = not_evaluated(why, suite=suite)

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ci_eval.cli import console, load
+from ci_eval.cli import command_inputs, console
 from ci_eval.cli.baseline import baseline_saving
 from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files, print_json
-from ci_eval.cli.options import (
+from ci_eval.cli.publish.posting_options import posting_options, tell, tell_none
+from ci_eval.cli.shared_options import (
     baseline_save_option,
     combined,
     json_option,
@@ -16,7 +17,6 @@ from ci_eval.cli.options import (
     section_option,
     show_option,
 )
-from ci_eval.cli.publish.posting_options import posting_options, tell, tell_none
 from ci_eval.pull_requests import github_runner
 from ci_eval.records.errors import CiEvalError, ExitCode
 from ci_eval.records.findings import Report
@@ -48,7 +48,7 @@ def finished(
 
     `work` returns its exit code, or `None` if it was interrupted.
     """
-    env = load.context_of(Path(config)).env
+    env = command_inputs.context_of(Path(config)).env
     try:
         with naming_files():
             code = work()
@@ -85,7 +85,7 @@ def publication(
     """
     configured = plan.config
     if options["baseline_save"] == "always":
-        load.require_baseline(configured)
+        command_inputs.require_baseline(configured)
 
     def publish(report: Report) -> None:
         with apart_from_json(as_json=as_json):

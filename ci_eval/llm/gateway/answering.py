@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
-from ci_eval.llm.gateway.conversations import Conversation, RefusedCallError
 from ci_eval.llm.gateway.faults import fault_of, faulty
+from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.gateway.model_cassette import (
     ModelCassette,
     Place,
@@ -14,7 +14,7 @@ from ci_eval.llm.gateway.model_cassette import (
     shortened,
 )
 from ci_eval.llm.gateway.nearest_request import nearest
-from ci_eval.llm.gateway.options import ModelOptions
+from ci_eval.llm.gateway.open_conversations import Conversation, RefusedCallError
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.gateway.request_digest import digest_of, normalised
 from ci_eval.llm.gateway.spending import Spending, exceeded, limiter_of

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from ci_eval.llm.gateway.conversations import Conversation
 from ci_eval.llm.gateway.gateway import Gateway, gateway_for
-from ci_eval.llm.gateway.options import ModelOptions, unreachable
-from ci_eval.llm.gateway.options import Models as ModelOptionsOrMode
+from ci_eval.llm.gateway.gateway_options import ModelOptions, unreachable
+from ci_eval.llm.gateway.gateway_options import Models as ModelOptionsOrMode
+from ci_eval.llm.gateway.open_conversations import Conversation
 from ci_eval.llm.gateway.providers import ADDRESS, KEYS, held
 from ci_eval.plugins.points import Agent, Session
 from ci_eval.records.cases import Content, Invocation, Json, Record

@@ -8,8 +8,8 @@ import asyncio
 import hashlib
 from typing import TYPE_CHECKING
 
+from ci_eval.llm.gateway.gateway_options import Fault, Faults
 from ci_eval.llm.gateway.model_cassette import Place
-from ci_eval.llm.gateway.options import Fault, Faults
 from ci_eval.llm.gateway.providers import error_body
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from ci_eval.forge.lineage import from_fork
 from ci_eval.llm.gateway.answering import Answering
-from ci_eval.llm.gateway.conversations import (
+from ci_eval.llm.gateway.gateway_options import ModelOptions
+from ci_eval.llm.gateway.model_cassette import ModelCassette
+from ci_eval.llm.gateway.open_conversations import (
     MARK,
     Conversation,
     Process,
     RefusedCallError,
     new_secret,
 )
-from ci_eval.llm.gateway.model_cassette import ModelCassette
-from ci_eval.llm.gateway.options import ModelOptions
 from ci_eval.llm.gateway.providers import (
     PROVIDERS,
     Call,

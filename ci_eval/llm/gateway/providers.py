@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
-from ci_eval.llm.gateway.options import ProviderName
+from ci_eval.llm.gateway.gateway_options import ProviderName
 from ci_eval.records.cases import Json
 
 _VERSION_HEADERS = ("anthropic-version", "anthropic-beta", "openai-beta")

@@ -5,7 +5,7 @@ from asyncio import AbstractEventLoop
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from ci_eval.llm.gateway.options import ModelOptions
+from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.rate_limit import RateLimiter, closing_of
 
 

@@ -19,8 +19,8 @@ from servers.loopback import HTML, Loopback, Reply, Request, as_json, serving
 from support.agent_sessions import Place, Talk, converse, trial
 from support.project import CONFIG, Project, case, turn
 
-from ci_eval.agents import a2a
-from ci_eval.agents.a2a import A2A
+from ci_eval.agents import a2a_agent
+from ci_eval.agents.a2a_agent import A2A
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.cases import Content, FunctionCall, FunctionResponse, Part, ToolCall
 from ci_eval.runtime.retry import Backoff
@@ -87,7 +87,7 @@ class Peer(Loopback):
 
 @pytest.fixture
 def peer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peer]:
-    monkeypatch.setattr(a2a, "BACKOFF", Backoff(0.01, 3.0))
+    monkeypatch.setattr(a2a_agent, "BACKOFF", Backoff(0.01, 3.0))
     found = Peer()
     with serving(found):
         yield found
@@ -274,7 +274,7 @@ def test_a_card_is_asked_for_again_after_a_failure(peer: Peer, place: Place) -> 
             try:
                 session = await running.open(trial())
                 found.append((await session.send(Content.of_text("x", role="user"))).response)
-            except a2a.TrialError as exc:
+            except a2a_agent.TrialError as exc:
                 found.append(exc.kind)
             peer.card = None
         return found

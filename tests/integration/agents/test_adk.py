@@ -15,7 +15,7 @@ from servers.loopback import as_json, serving
 from support.adk_agents import PLACE, VERSIONS, Weather, agent
 from support.agent_sessions import Place, converse
 
-from ci_eval.agents.adk import Adk
+from ci_eval.agents.adk_agent import Adk
 from ci_eval.records.cases import Content, EvalCase, Invocation
 from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Trial, TrialKey

@@ -15,7 +15,7 @@ import pytest
 from servers.loopback import serving
 from support.adk_agents import AGENTS, PLACE, VERSIONS, Weather, agent, normal, python
 
-from ci_eval.agents.adk import Adk
+from ci_eval.agents.adk_agent import Adk
 from ci_eval.records.cases import Content, Invocation
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime.workers.worker_pool import Adapter

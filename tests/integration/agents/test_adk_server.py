@@ -20,9 +20,9 @@ from servers.loopback import HTML, Loopback, Reply, Request, as_json, closed_por
 from support.agent_sessions import LONG_S, Place, Talk, converse, dies, passing, trial
 
 from ci_eval.agents import _agent_server
-from ci_eval.agents import adk_server as _adk_server
-from ci_eval.agents.adk import Adk
-from ci_eval.agents.adk_server import AdkServer
+from ci_eval.agents import adk_server_agent as _adk_server
+from ci_eval.agents.adk_agent import Adk
+from ci_eval.agents.adk_server_agent import AdkServer
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.cases import Content, FunctionCall, Invocation, ToolCall
 from ci_eval.runtime.context import RunContext

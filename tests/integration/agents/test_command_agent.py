@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from support.agent_sessions import Place, dies, trial, until
 
-from ci_eval.agents import command as command_module
-from ci_eval.agents.command import Command
+from ci_eval.agents import command_agent as command_module
+from ci_eval.agents.command_agent import Command
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.cases import Content, FunctionCall, Part, ToolCall
 from ci_eval.records.errors import TrialError

@@ -11,7 +11,7 @@ from servers.loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port, se
 from support.agent_sessions import Place, Talk, converse, trial
 
 from ci_eval.agents import _model_agent_retries
-from ci_eval.agents.gemini import Gemini
+from ci_eval.agents.gemini_agent import Gemini
 from ci_eval.formats.event_lists import calls_of
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.cases import Content, Invocation, ToolCall

@@ -13,9 +13,9 @@ from servers.loopback import HTML, Loopback, Reply, Request, as_json, serving
 from support.agent_sessions import Place, trial
 from support.project import CONFIG, Project
 
-from ci_eval.agents import http
+from ci_eval.agents import http_agent
 from ci_eval.agents._http_responses import Reading
-from ci_eval.agents.http import Http
+from ci_eval.agents.http_agent import Http
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.cases import Content, ToolCall
 from ci_eval.records.errors import TrialError
@@ -398,7 +398,7 @@ def test_events_may_be_plain_text(service: Service, place: Place) -> None:
 def test_a_stream_without_end_is_given_up(
     service: Service, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "MAX_EVENTS", 2)
+    monkeypatch.setattr(http_agent, "MAX_EVENTS", 2)
     service.script.append(sse(*[{"delta": "a"}] * 3))
     failure = place.talk(Http(http=service.url, stream="sse"), "x").failure
 

@@ -18,7 +18,7 @@ from support.framework_agents import (
     steps,
 )
 
-from ci_eval.agents.langgraph import LangGraph
+from ci_eval.agents.langgraph_agent import LangGraph
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.cases import FunctionCall, Invocation
 

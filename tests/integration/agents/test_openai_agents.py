@@ -18,7 +18,7 @@ from support.framework_agents import (
     steps,
 )
 
-from ci_eval.agents.openai_agents import OpenAIAgents
+from ci_eval.agents.openai_agents_agent import OpenAIAgents
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.cases import Invocation
 from ci_eval.records.errors import TrialError

@@ -12,7 +12,7 @@ from servers.openai import error as refusing
 from support.agent_sessions import Place, trial
 
 from ci_eval.agents import _model_agent_retries
-from ci_eval.agents.openai_chat import OpenAIChat
+from ci_eval.agents.openai_chat_agent import OpenAIChat
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.cases import Content, Part, ToolCall
 from ci_eval.runtime.retry import Backoff

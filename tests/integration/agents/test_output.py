@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from support.agent_sessions import LONG_S, Place, passing, trial
 
-from ci_eval.agents.command import Command
-from ci_eval.agents.python import Python
+from ci_eval.agents.command_agent import Command
+from ci_eval.agents.python_agent import Python
 from ci_eval.config.config_schema import RunOptions
 from ci_eval.plugins.points import Agent, RunningAgent
 from ci_eval.records.cases import Content, Invocation

@@ -18,7 +18,7 @@ from support.framework_agents import (
     steps,
 )
 
-from ci_eval.agents.pydantic_ai import PydanticAI
+from ci_eval.agents.pydantic_ai_agent import PydanticAI
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.cases import Invocation
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from support.agent_sessions import LONG_S, Place, Talk, converse, dies, passing, trial, until
 
-from ci_eval.agents.python import Python, _Running
+from ci_eval.agents.python_agent import Python, _Running
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.cases import Content, FunctionCall, Part, ToolCall
 from ci_eval.records.errors import DisturbedError, TrialError

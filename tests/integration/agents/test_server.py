@@ -7,7 +7,7 @@ import pytest
 from support.agent_sessions import LONG_S, Place, converse
 
 from ci_eval.agents import _agent_server
-from ci_eval.agents.http import Http
+from ci_eval.agents.http_agent import Http
 
 SERVER = """
     import os, sys, time

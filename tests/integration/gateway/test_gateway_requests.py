@@ -16,9 +16,9 @@ from servers.loopback import Reply, as_json, serving
 from servers.models import KEYS, Models
 from yarl import URL
 
-from ci_eval.llm.gateway.conversations import MARK, Conversation, Process
 from ci_eval.llm.gateway.gateway import Gateway, gateway_for
-from ci_eval.llm.gateway.options import ModelOptions
+from ci_eval.llm.gateway.gateway_options import ModelOptions
+from ci_eval.llm.gateway.open_conversations import MARK, Conversation, Process
 from ci_eval.llm.rate_limit import closing_of
 from ci_eval.records.trials import TrialKey
 from ci_eval.runtime.context import RunContext

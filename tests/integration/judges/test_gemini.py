@@ -14,7 +14,7 @@ from servers.gemini import KEY, VERDICT, FakeGemini, answer, error, quota, retry
 from servers.loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
 from support.agent_sessions import LONG_S
 
-from ci_eval.judges.gemini import Gemini
+from ci_eval.judges.gemini_judge import Gemini
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
 from ci_eval.runtime.context import RunContext

@@ -12,7 +12,7 @@ from servers.loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
 from servers.openai import KEY, VERDICT, FakeOpenAI, completion, error, response
 from support.agent_sessions import LONG_S
 
-from ci_eval.judges.openai import OpenAI
+from ci_eval.judges.openai_judge import OpenAI
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
 from ci_eval.runtime.context import RunContext

@@ -21,7 +21,7 @@ import google.auth
 from google.auth.credentials import AnonymousCredentials
 from servers.vertex import TOKEN
 
-from ci_eval.judges.vertex import Vertex
+from ci_eval.judges.vertex_judge import Vertex
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Question
 from ci_eval.runtime.context import RunContext

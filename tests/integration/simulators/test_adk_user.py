@@ -14,7 +14,7 @@ from support.simulated_conversations import played
 
 from ci_eval.records.cases import EvalCase, Invocation
 from ci_eval.records.questions import Question
-from ci_eval.simulators.llm_backed import LlmBacked
+from ci_eval.simulators.llm_simulator import LlmBacked
 
 PYTHONS = {
     version: os.environ.get(name)

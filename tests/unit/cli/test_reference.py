@@ -14,7 +14,7 @@ from ci_eval.cli import reference
 from ci_eval.cli.reference import KINDS, catalogue, descriptions, json_schema, table
 from ci_eval.config.config_schema import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions
 from ci_eval.config.criterion_names import AMBIGUOUS
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.config.presets import PRESETS
 from ci_eval.criteria.adk_matches import ToolTrajectory
 from ci_eval.plugins import points

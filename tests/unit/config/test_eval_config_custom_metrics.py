@@ -8,7 +8,7 @@ import pytest
 
 from ci_eval.config.criterion_names import Dialect
 from ci_eval.config.eval_config import EvalConfigFile, dialect_of, read_eval_config
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.config.validated_config import Config
 from ci_eval.criteria.adk_custom_metric import CustomMetric
 from ci_eval.records.errors import ConfigError

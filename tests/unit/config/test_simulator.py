@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.config.validated_config import Config
-from ci_eval.judges.openai import OpenAI
+from ci_eval.judges.openai_judge import OpenAI
 from ci_eval.records.errors import ConfigError
 from ci_eval.runtime.context import RunContext
-from ci_eval.simulators.agentflow import AgentFlow
-from ci_eval.simulators.llm_backed import LlmBacked
+from ci_eval.simulators.agentflow_simulator import AgentFlow
+from ci_eval.simulators.llm_simulator import LlmBacked
 
 OWN = "{{ stop_signal }}{{ conversation_plan }}{{ conversation_history }}"
 

@@ -8,9 +8,9 @@ import pytest
 from support.reader_problems import talk, told
 
 from ci_eval.config.open_evalset import open_evalset
-from ci_eval.evalsets.agents_cli import AgentsCliDataset
-from ci_eval.evalsets.openai import OpenAI
-from ci_eval.evalsets.trpc import TrpcAgentGo
+from ci_eval.evalsets.agents_cli_evalset import AgentsCliDataset
+from ci_eval.evalsets.openai_evalset import OpenAI
+from ci_eval.evalsets.trpc_evalset import TrpcAgentGo
 from ci_eval.plugins.points import EvalSetReader
 from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import EvalSetError

@@ -10,7 +10,7 @@ import pytest
 from support.run_language import meta
 
 from ci_eval.config.config_schema import ConfigFile
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.gate.earlier_config import read_earlier
 from ci_eval.gate.weakened_by_change import weaker
 from ci_eval.runtime.context import RunContext

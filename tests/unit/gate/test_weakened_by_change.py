@@ -7,7 +7,7 @@ from support.git_repositories import ENV, Repo, clone
 from support.run_language import meta
 
 from ci_eval.config.criterion_facts import facts_of
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.gate.weakened_by_change import rewritten
 from ci_eval.runtime.context import RunContext
 

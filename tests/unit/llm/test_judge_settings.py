@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from ci_eval.criteria.adk_final_response_match_v2 import FinalResponseMatch
-from ci_eval.judges.gemini import Gemini
-from ci_eval.judges.openai import OpenAI
-from ci_eval.judges.scripted import Scripted
+from ci_eval.judges.gemini_judge import Gemini
+from ci_eval.judges.openai_judge import OpenAI
+from ci_eval.judges.scripted_judge import Scripted
 from ci_eval.llm.judge_settings import JudgeOptions, Judging, identity
 from ci_eval.llm.prices import Price, price_of
 from ci_eval.plugins.points import Judge, JudgedCriterion

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.span_language import console, otlp, span
 
-from ci_eval.agents.recorded import Recorded
+from ci_eval.agents.recorded_agent import Recorded
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.trials import Recording

@@ -11,8 +11,8 @@ from ci_eval.recordings import _recording_reading
 from ci_eval.recordings.adk_result import AdkResult
 from ci_eval.recordings.adk_session import AdkSession
 from ci_eval.recordings.agentflow_report import AgentFlowReport
-from ci_eval.recordings.agents_cli import AgentsCliTrace
-from ci_eval.recordings.openai import OpenAIMessages
+from ci_eval.recordings.agents_cli_recording import AgentsCliTrace
+from ci_eval.recordings.openai_recording import OpenAIMessages
 from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import Recording
 

@@ -20,8 +20,8 @@ from ci_eval.records.results import Run, TrialResult
 from ci_eval.records.trials import Trace
 from ci_eval.reporters._html_cases import CHUNK, CaseData
 from ci_eval.reporters.html import Html
-from ci_eval.run_files.conversations import Conversations
 from ci_eval.run_files.journal import trace_line
+from ci_eval.run_files.traces_file import Conversations
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.template_sandbox import MAX_SOURCE
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.git_repositories import ENV, Repo
 
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.run.base_arm import NoBaseArmError, base_arm
 from ci_eval.run.plan import Plan, plan
 from ci_eval.runtime.context import RunContext

@@ -11,8 +11,8 @@ import pytest
 from support.project import GREETS
 
 import ci_eval
-from ci_eval.agents.python import Python
-from ci_eval.config.load import load
+from ci_eval.agents.python_agent import Python
+from ci_eval.config.load_config import load
 from ci_eval.plugins.points import RunningAgent, Session
 from ci_eval.records.cases import Content, Invocation
 from ci_eval.run.collect import Outputs

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.git_repositories import git_init
 
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.config.selection import Selection
 from ci_eval.plugins import points

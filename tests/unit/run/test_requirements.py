@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.project import GREETS, REFUNDS, case, turn
 
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.config.selection import Meant, PlannedEvalSet
 from ci_eval.config.validated_config import Config
 from ci_eval.records.cases import EvalCase

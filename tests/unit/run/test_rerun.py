@@ -10,7 +10,7 @@ import pytest
 from support.run_language import FACTS, columns, meta, past, results
 
 from ci_eval.config.config_schema import GateOptions
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.config.selection import Selection
 from ci_eval.gate import between_runs
 from ci_eval.gate.compare import Examined, examine

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.project import GREETS
 
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.config.validated_config import Config
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey

@@ -8,13 +8,13 @@ from support.case_language import expecting
 from support.scripted_judge import asker, judge
 from support.simulated_conversations import played, saying, scenario
 
-from ci_eval.judges.scripted import Scripted as ScriptedJudge
+from ci_eval.judges.scripted_judge import Scripted as ScriptedJudge
 from ci_eval.llm.judge_settings import JudgeOptions, Judging, Simulation
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run.conversation import Scripted
 from ci_eval.run.users import Simulating
-from ci_eval.simulators.agentflow import AgentFlow
-from ci_eval.simulators.llm_backed import LlmBacked
+from ci_eval.simulators.agentflow_simulator import AgentFlow
+from ci_eval.simulators.llm_simulator import LlmBacked
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from support.run_language import columns, make_run, meta, past, results
 
-from ci_eval.baselines.file import FileStore
+from ci_eval.baselines.file_store import FileStore
 from ci_eval.records.findings import Counts, Noted
 from ci_eval.records.results import JudgeUsage, Run
 from ci_eval.run_files.run_summary import note, note_run

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from ci_eval.baselines.file import FileStore
+from ci_eval.baselines.file_store import FileStore
 from ci_eval.cli.baseline.baseline_save_policy import check, tracked
 from ci_eval.records.errors import UsageError
 from ci_eval.runtime.context import RunContext

@@ -14,7 +14,7 @@ from ci_eval.cli.init.config_text import (
 )
 from ci_eval.cli.init.drafted_config_check import AskedModel
 from ci_eval.cli.init.first_criteria import Scoring
-from ci_eval.judges.gemini import Gemini
+from ci_eval.judges.gemini_judge import Gemini
 from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.records.cases import Content, Invocation
 from ci_eval.records.trials import Recording

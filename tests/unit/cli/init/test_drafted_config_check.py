@@ -6,7 +6,7 @@ import pytest
 from support.project import CASES, GREETS
 
 from ci_eval.cli.init.drafted_config_check import AskedModel, Tried, try_out
-from ci_eval.judges.gemini import Gemini
+from ci_eval.judges.gemini_judge import Gemini
 
 SET_UP = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}
 
@@ -52,7 +52,7 @@ def test_an_error_is_told_as_it_would_be_later(tried):
 
 
 def test_a_service_that_is_not_set_up_is_an_error_for_its_criterion(tried, monkeypatch):
-    monkeypatch.setattr("ci_eval.judges.vertex._module", lambda: "vertexai")
+    monkeypatch.setattr("ci_eval.judges.vertex_judge._module", lambda: "vertexai")
 
     (error,) = tried("{safety_v1: 0.8, response_match_score: 0.8}", GREETS).errors
 
@@ -61,7 +61,7 @@ def test_a_service_that_is_not_set_up_is_an_error_for_its_criterion(tried, monke
 
 
 def test_a_service_that_is_set_up_is_asked(tried, monkeypatch):
-    monkeypatch.setattr("ci_eval.judges.vertex._module", lambda: "vertexai")
+    monkeypatch.setattr("ci_eval.judges.vertex_judge._module", lambda: "vertexai")
 
     (model,) = tried("{safety_v1: 0.8}", GREETS, **SET_UP).asked
 

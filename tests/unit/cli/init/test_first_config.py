@@ -15,7 +15,7 @@ from ci_eval.cli.init.first_agent import Candidate, candidates
 from ci_eval.cli.init.first_config import decide
 from ci_eval.cli.init.first_criteria import QUESTIONS, Wanted, usual, wanted
 from ci_eval.cli.init.repository_survey import survey
-from ci_eval.config.load import load
+from ci_eval.config.load_config import load
 from ci_eval.records.errors import UsageError
 from ci_eval.run.plan import plan
 

@@ -15,11 +15,11 @@ from ci_eval.cli.init.workflow import (
     workflow_name,
     workflow_text,
 )
-from ci_eval.cli.publish.command import publish
-from ci_eval.cli.run.command import run
-from ci_eval.judges.gemini import Gemini
-from ci_eval.judges.openai import OpenAI
-from ci_eval.judges.vertex import Vertex
+from ci_eval.cli.publish.publish_command import publish
+from ci_eval.cli.run.run_command import run
+from ci_eval.judges.gemini_judge import Gemini
+from ci_eval.judges.openai_judge import OpenAI
+from ci_eval.judges.vertex_judge import Vertex
 from ci_eval.text.yaml_files import parse_yaml
 
 ROOT = Path(__file__).parents[4]

@@ -1,0 +1,169 @@
+"""`ci-eval adk`: a drop-in replacement for `adk eval`."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ci_eval.cli import command_inputs, console
+from ci_eval.cli.adk.adk_command_output import Counts, case_lines, counts_lines, criteria_line
+from ci_eval.cli.adk.adk_eval_options import Options, configured
+from ci_eval.cli.adk.adk_eval_result_files import (
+    Results,
+    history,
+    results_of,
+    with_record,
+    write_results,
+)
+from ci_eval.cli.adk.adk_eval_result_schema import EvalStatus
+from ci_eval.cli.exit_codes import EXIT_CODES
+from ci_eval.cli.run.console_progress import run_watched
+from ci_eval.cli.shared_options import adk_option, out_option, record_option
+from ci_eval.config.handed_secrets import with_secrets
+from ci_eval.pull_requests.github_runner import publish
+from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
+from ci_eval.records.findings import Report
+from ci_eval.run.collect import Outputs
+from ci_eval.run.plan import Plan, plan
+from ci_eval.run_files.file_names import CONFIG_FILE
+from ci_eval.runtime import isolation
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.path_checks import refuse_links_out
+from ci_eval.storage.gcs import Storage
+
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+@click.command()
+@click.argument("agent_dir", type=click.Path(exists=True, file_okay=False))
+@click.argument("sets", nargs=-1, metavar="[FILE|ID[:CASE,…]]…")
+@adk_option("config_file_path", metavar="FILE", help="Eval config (JSON) with the criteria.")
+@adk_option("print_detailed_results", is_flag=True, help="Print the details of every case.")
+@adk_option(
+    "eval_storage_uri",
+    metavar="gs://BUCKET",
+    help="Bucket with the evalsets and results: gs://BUCKET.",
+)
+@adk_option(
+    "log_level",
+    type=click.Choice(_LEVELS, case_sensitive=False),
+    default="INFO",
+    help="Accepted for compatibility; has no effect.",
+)
+@adk_option("enable_features", multiple=True, help="ADK features, comma-separated.")
+@adk_option("disable_features", multiple=True, help="ADK features, comma-separated.")
+@click.option("--interpreter", help="Python with google-adk and the agent's dependencies.")
+@record_option
+@out_option
+def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
+    """Evaluate the ADK agent in AGENT_DIR, like `adk eval`.
+
+    Name evalsets by file, or by the id of one in AGENT_DIR; append `:case,case` to run
+    only these cases. ADK's output goes to stdout, its result files to
+    AGENT_DIR/.adk/eval_history, and the reports of ci-eval to --out. With --eval_storage_uri the
+    evalsets named by id are read from that bucket, and results are written to it.
+
+    \b
+    ci-eval adk agents/shop agents/shop/smoke.evalset.json --print_detailed_results
+    ci-eval adk agents/shop smoke:greets,refunds --interpreter .venv/bin/python
+    ci-eval adk agents/shop smoke --eval_storage_uri gs://bucket
+    """  # noqa: D301  # click wants this mark as it is
+    options = Options(
+        agent=agent_dir,
+        sets=sets,
+        storage_uri=given["eval_storage_uri"],
+        config_file=given["config_file_path"],
+        interpreter=given["interpreter"],
+        enable=given["enable_features"],
+        disable=given["disable_features"],
+    )
+    folder, context = Path(out), replace(command_inputs.context_of(Path(CONFIG_FILE)), folder="")
+    env = context.env
+    record = Path(given["record"]).absolute() if given["record"] else None
+    isolation.close_memory()
+    try:
+        refuse_links_out(out, given["record"])
+        outputs = Outputs(folder=folder, record=record)
+        report, failed = _run(options, context, outputs, detailed=given["print_detailed_results"])
+    except CiEvalError as exc:
+        publish(None, folder, exc.exit_code, env, ())
+        raise
+    code = EXIT_CODES[report.verdict.outcome] if report else ExitCode.INTERRUPTED
+    if report and failed and not report.totals.errors:
+        # For ADK a case that nothing can judge has failed; it is not an error.
+        code = ExitCode.FAILED
+    publish(report, folder, code, env, ("summary", "annotations") if report else ())
+    return code
+
+
+def _run(
+    options: Options, context: RunContext, outputs: Outputs, *, detailed: bool
+) -> tuple[Report | None, int]:
+    """Run, print ADK's output, and return the report and the number of cases failed for ADK.
+
+    There is no report if the run was interrupted.
+    """
+    config = configured(options, context)
+    context = with_secrets(context, config)
+    planned = plan(config, context, as_adk=True)
+    _refuse_same_ids(planned)
+    kept = history(
+        options.storage_uri or str(options.folder.parent),
+        Storage(planned.config.gcs, context.env),
+        context,
+    )
+    kept.check(options.app)  # before anything is paid for
+    click.echo(criteria_line(planned.config.criteria))
+    with with_record(outputs) as (recorded, record):
+        report = run_watched(planned, context, recorded, lambda _: None)
+        if report is None:
+            return None, 0
+        results = results_of(planned, context, outputs, record)
+        written = write_results(results, kept, context)
+        counts = _counted(results)
+        for line in _lines(results, counts, detailed=detailed):
+            click.echo(line)
+    for reason in report.verdict.reasons:
+        console.say(f"- {reason.message}")
+    if report.judging:
+        console.say(f"judges: {console.spent(report.judging)}")
+    for each in written:
+        console.say(f"results: {each}")
+    console.say(f"reports: {outputs.folder}")
+    return report, sum(each.failed for each in counts.values())
+
+
+def _refuse_same_ids(planned: Plan) -> None:
+    """Reject evalsets that share an id, and so a result file.
+
+    Raises:
+        UsageError: two have the same id.
+
+    """
+    seen: dict[str, str] = {}
+    for each in planned.evalsets.values():
+        eval_set_id = each.opened.header.eval_set_id
+        if eval_set_id in seen:
+            message = f"has the same id {eval_set_id!r} as {seen[eval_set_id]}"
+            raise UsageError(problems=[Problem(message, each.shown)])
+        seen[eval_set_id] = each.shown
+
+
+def _counted(results: Results) -> dict[str, Counts]:
+    """Return the counts of each evalset, by its id."""
+    counts: dict[str, Counts] = {}
+    for _, _, case in results.cases():
+        before = counts.get(case.eval_set_id, Counts())
+        passed = case.final_eval_status is EvalStatus.PASSED
+        counts[case.eval_set_id] = before.with_case(passed=passed)
+    return counts
+
+
+def _lines(results: Results, counts: dict[str, Counts], *, detailed: bool) -> Iterator[str]:
+    """Yield the lines that `adk eval` prints at the end."""
+    yield from counts_lines(counts)
+    if detailed:
+        for _, _, case in results.cases():
+            yield from case_lines(case)

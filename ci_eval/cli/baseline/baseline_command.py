@@ -1,0 +1,94 @@
+"""`ci-eval baseline save`, `show`, `diff` and `prune`."""
+
+import click
+
+from ci_eval.cli import command_inputs, console
+from ci_eval.cli.baseline.baseline_command_output import show_runs, shown_runs
+from ci_eval.cli.baseline.baseline_saving import save
+from ci_eval.cli.examples import Group
+from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
+from ci_eval.cli.shared_options import config_option, json_option
+from ci_eval.records.errors import ExitCode
+from ci_eval.run.report_assembly import compare_and_decide
+from ci_eval.run_files.file_names import REPORT_FOLDER
+from ci_eval.text.templates import counted
+
+
+@click.group(cls=Group)
+def baseline() -> None:
+    """Store, show, compare and prune baseline runs.
+
+    RUN is a run.json, or the folder that it is in.
+    """
+
+
+@baseline.command(name="save")
+@config_option
+@click.argument("run", default=REPORT_FOLDER, type=click.Path())
+@click.option(
+    "--from-pull-request", is_flag=True, help="Also store runs of unmerged pull requests."
+)
+@click.option("--yes", is_flag=True, help="Do not ask before the first push to a remote.")
+def save_command(config: str, run: str, *, from_pull_request: bool, yes: bool) -> int:
+    """Store a run in the baseline, even a failed one, but not an incomplete one.
+
+    In CI only runs of tracked branches are stored: on pushes, schedules and by hand, and of pull
+    requests when they are merged.  On a terminal it asks before the first push to a remote.
+    """
+    loaded, context = command_inputs.load(config)
+    may_ask = not yes and console.is_watched()
+    save(loaded, run, context, from_pull_request=from_pull_request, may_ask=may_ask)
+    return ExitCode.PASSED
+
+
+@baseline.command()
+@config_option
+@json_option
+def show(config: str, *, as_json: bool) -> int:
+    """Show the stored runs, first those that a run would be compared with, nearest first."""
+    loaded, context = command_inputs.load(config)
+    stored = command_inputs.stored_baseline(loaded, context)
+    found = shown_runs(stored, loaded.suite, context.now())
+    if as_json:
+        print_json([each.model_dump(mode="json") for each in found])
+    else:
+        show_runs(found, stored.lineage, loaded.suite)
+    return ExitCode.PASSED
+
+
+@baseline.command()
+@config_option
+@click.argument("run", default=REPORT_FOLDER, type=click.Path())
+@json_option
+def diff(config: str, run: str, *, as_json: bool) -> int:
+    """Show what changed between the baseline and a run."""
+    loaded, context = command_inputs.load(config)
+    command_inputs.require_baseline(loaded)
+    collected = command_inputs.stored_run(run)
+    meta = collected.run.meta
+    command_inputs.require_suite(loaded, meta)
+    mode = "both" if loaded.gate.mode == "both" else "regression"
+    gate = loaded.gate.model_copy(update={"mode": mode})
+    stored = command_inputs.baseline_for(loaded, context, meta)
+    report = compare_and_decide(collected, gate, stored, worst=0)
+    if as_json:
+        print_comparison(report)
+    elif report.comparison is None:
+        console.out("the baseline has no other run to compare with")
+    else:
+        show_comparison(report, "the baseline")
+    return ExitCode.PASSED
+
+
+@baseline.command()
+@config_option
+@click.option(
+    "--keep", type=click.IntRange(min=1), required=True, help="Number of the newest runs to keep."
+)
+def prune(config: str, keep: int) -> int:
+    """Remove the oldest stored runs."""
+    loaded, context = command_inputs.load(config)
+    gone = command_inputs.require_baseline(loaded).prune(loaded.suite, keep, context)
+    console.out(f"removed {counted(gone, 'run')}")
+    return ExitCode.PASSED

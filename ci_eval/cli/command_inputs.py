@@ -1,0 +1,222 @@
+"""Loading of configurations, plans, stored runs and baselines named on the command line."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ci_eval.cli import console, logs
+from ci_eval.config import load_config as configuration
+from ci_eval.config.handed_secrets import with_secrets
+from ci_eval.config.selection import Selection
+from ci_eval.config.validated_config import Config
+from ci_eval.forge.ci_job import job_name
+from ci_eval.llm.gateway.calling_agents import in_mode
+from ci_eval.plugins.baseline_store import BaselineStore
+from ci_eval.records.cases import Status
+from ci_eval.records.errors import ConfigError, NothingSelectedError, Problem, UsageError
+from ci_eval.records.findings import Report
+from ci_eval.records.results import RunMeta
+from ci_eval.run import report_assembly
+from ci_eval.run.arms import NOT_CONFIRMED, Confirmation, base_folder, confirmed_by
+from ci_eval.run.baseline_choice import Baseline, load_baseline
+from ci_eval.run.collect import Collected, collected_from
+from ci_eval.run.plan import Plan, plan
+from ci_eval.run.requirements import absent
+from ci_eval.run_files.file_names import CONFIG_FILE, RUN_FILE
+from ci_eval.run_files.run_file import read_run
+from ci_eval.runtime.clone import top_of
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.path_checks import similar_path
+
+
+def context_of(config: Path) -> RunContext:
+    """Return the run context of the configuration at `config`."""
+    return RunContext(
+        env=dict(os.environ),
+        root=config.absolute().parent,
+        now=time.time,
+        folder=str(config.parent),
+        say=(lambda _: None) if logs.is_quiet() else console.say,
+    )
+
+
+def load(
+    config: str, *, runs_python: bool = False, models_mode: str = ""
+) -> tuple[Config, RunContext]:
+    """Return the configuration at `config` and its run context.
+
+    With `runs_python`, Python files that build criteria or evalsets are run.  A `models_mode`
+    replaces that of all agents.
+    """
+    path = Path(config)
+    require_config(path, config)
+    context = replace(context_of(path), runs_python=runs_python, models_mode=models_mode)
+    loaded = configuration.load(path, shown=config, context=context)
+    return loaded, with_secrets(context, loaded)
+
+
+def require_config(path: Path, shown: str) -> None:
+    """Reject a configuration that does not exist.
+
+    Raises:
+        UsageError: it does not.
+
+    """
+    if path.exists():
+        return
+    message = f"no such file{similar_path(path.parent, path.name)}"
+    if shown == CONFIG_FILE and (found := _nearby(path)):
+        message = f"no such file, but {found} exists; name it with `-c {found}`"
+    elif shown == CONFIG_FILE:
+        message = "no such file; `ci-eval init` writes one, and `-c` names another"
+    raise UsageError(problems=[Problem(message, shown)])
+
+
+def _nearby(config: Path) -> str:
+    """Return a configuration of another spelling, or in a folder above, of the repository."""
+    here = config.absolute().parent
+    top = top_of(here) or here
+    folders = [each for each in (here, *here.parents) if each.is_relative_to(top)]
+    names = (CONFIG_FILE, CONFIG_FILE.replace(".yaml", ".yml"))
+    found = (folder / name for folder in folders for name in names)
+    return next((os.path.relpath(each, here) for each in found if each.is_file()), "")
+
+
+def planned(
+    config: str, options: Mapping[str, Any], *, runs_python: bool, again: Path | None = None
+) -> tuple[Plan, RunContext]:
+    """Return the trials that the options of `run` and `plan` select.
+
+    `again` is the folder of an earlier run; only cases that did not pass in it are selected.
+
+    Raises:
+        ConfigError: a Python module or name of an agent or criterion does not exist, or a Python
+            file was not run.
+        NothingSelectedError: all cases passed in that run.
+
+    """
+    mode = options.get("models") or ""
+    loaded, context = load(config, runs_python=runs_python, models_mode=mode)
+    job = job_name(context.env, options.get("section", ""))
+    context = replace(context, job=job, page_url=options.get("report_url", ""))
+    loaded = replace(loaded, agents=in_mode(loaded.agents, mode))
+    if options.get("judge_mode"):
+        loaded = replace(loaded, judging=loaded.judging.in_mode(options["judge_mode"]))
+    selection = Selection(
+        agents=options["agent"],
+        evalsets=options["evalset"],
+        cases=options["case"],
+        criteria=options["criterion"],
+        tags=options["tag"],
+        places=_not_passed(again / RUN_FILE) if again else None,
+    )
+    found = plan(loaded, context, selection=selection, repeats=options["repeats"])
+    if problems := [*absent(loaded, found.pairs, context)]:
+        raise ConfigError(problems=problems)
+    return found, context
+
+
+def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:
+    """Return the (agent, evalset, case) triples that failed or erred in a stored run."""
+    if not path.exists():
+        message = f"there is no {path}, so the failed cases are unknown"
+        raise UsageError(message, hint="run once without --failed first")
+    found = frozenset(
+        (result.key.agent, result.key.evalset, result.key.case)
+        for result in read_run(path, shown=str(path)).results()
+        if result.status in (Status.FAILED, Status.ERROR)
+    )
+    if not found:
+        raise NothingSelectedError(f"nothing to rerun: everything passed in {path}")
+    return found
+
+
+def stored_run(given: str) -> Collected:
+    """Return a stored run from its file or report folder.
+
+    Raises:
+        UsageError: the file does not exist.
+
+    """
+    path = Path(given) / RUN_FILE if Path(given).is_dir() else Path(given)
+    if not path.exists():
+        hint = "pass a run.json, or the output directory of `ci-eval run`"
+        raise UsageError(problems=[Problem("no such file", str(path))], hint=hint)
+    return collected_from(read_run(path, shown=str(path)))
+
+
+def stored_confirmation(given: str) -> Confirmation:
+    """Return the confirmation by the merge base that lies beside a stored run, if any."""
+    folder = Path(given) if Path(given).is_dir() else Path(given).parent
+    path = base_folder(folder) / RUN_FILE
+    if not path.exists():
+        return NOT_CONFIRMED
+    return confirmed_by(collected_from(read_run(path, shown=str(path))))
+
+
+def require_baseline(config: Config) -> BaselineStore:
+    """Return the baseline store of a configuration.
+
+    Raises:
+        ConfigError: it has none.
+
+    """
+    if config.baseline is None:
+        raise ConfigError(f"{config.shown} has no baseline", hint="add `baseline: {store: file}`")
+    return config.baseline
+
+
+def require_suite(config: Config, meta: RunMeta) -> None:
+    """Reject a run that belongs to another suite than the configuration.
+
+    Raises:
+        UsageError: the suites differ.
+
+    """
+    if meta.suite != config.suite:
+        raise UsageError(
+            f"the run belongs to suite {meta.suite!r}, but {config.shown} defines {config.suite!r}",
+            hint="pass the configuration the run was made with: -c FILE",
+        )
+
+
+def stored_baseline(config: Config, context: RunContext) -> Baseline:
+    """Return the baseline of the commit that is checked out.
+
+    Raises:
+        ConfigError: no baseline is configured.
+        BaselineError: it cannot be read.
+
+    """
+    require_baseline(config)
+    return load_baseline(config, context) or Baseline(())
+
+
+def baseline_for(config: Config, context: RunContext, meta: RunMeta) -> Baseline | None:
+    """Return the baseline of the run `meta`, without that run itself.
+
+    Another commit may be checked out by now; a clone that lacks that of the run has only this one.
+    """
+    found = load_baseline(config, context, meta.commit and context.clone.view.commit(meta.commit))
+    if found is None:
+        return None
+    others = [past for past in found.runs if past.meta.run_id != meta.run_id]
+    return replace(found, runs=others)
+
+
+def judge_again(
+    collected: Collected, confirmation: Confirmation, config: str
+) -> tuple[Report, Config, RunContext]:
+    """Reevaluate a stored run with the baseline and gate of a configuration."""
+    loaded, context = load(config)
+    meta = collected.run.meta
+    # The report shows the gate that decided it.
+    gate = loaded.gate.model_dump(mode="json", exclude_defaults=True)
+    again = collected.run._replace(meta=meta.model_copy(update={"gate": gate}))
+    found = collected._replace(run=again)
+    baseline = baseline_for(loaded, context, meta)
+    report = report_assembly.compare_and_decide(found, loaded.gate, baseline, confirmation)
+    return context.secrets.cleaned(report), loaded, context

@@ -1,0 +1,244 @@
+"""`ci-eval evalset …`: lists, creates, edits and converts evalsets."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ci_eval.cli.command_inputs import context_of
+from ci_eval.cli.console import say_problems
+from ci_eval.cli.evalset import added_cases, evalset_conversion
+from ci_eval.cli.evalset.adk_scenario_ids import with_adk_ids
+from ci_eval.cli.evalset.command_files import File, file_at
+from ci_eval.cli.evalset.evalset_argument import evalset_files, is_folder, located
+from ci_eval.cli.evalset.evalset_options import changed_cases, new_cases
+from ci_eval.cli.evalset.stored_results import results
+from ci_eval.cli.examples import Group
+from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.shared_options import adk_option, combined, json_option
+from ci_eval.config.open_evalset import open_evalset
+from ci_eval.records.errors import ExitCode, Problem, UsageError
+from ci_eval.text.templates import counted, terminal
+
+
+@click.group(name="evalset", cls=Group)
+def evalsets() -> None:
+    """List, create, edit and convert evalsets.
+
+    Name an evalset by its FILE or, as in ADK's tools, by the directory of an agent and an
+    ID: `agents/shop smoke` is the file `agents/shop/smoke.evalset.json`.
+
+    \b
+    ci-eval evalset create agents/shop smoke
+    ci-eval evalset add agents/shop smoke --prompt "Where is order 9?" --expected "In Oslo."
+    ci-eval evalset update evals/smoke.evalset.json --case refunds \\
+        --from-traces ci-eval-report/traces.jsonl
+
+    Edits change only the text of the case; the rest of the file stays as it is.
+    """  # noqa: D301  # click wants this mark as it is
+
+
+evalsets.add_command(results)
+_place = combined(
+    click.argument("place", metavar="FILE|AGENT_DIR"),
+    click.argument("eval_set_id", metavar="[ID]", required=False),
+)
+_traces = combined(
+    click.option(
+        "--from-traces",
+        "traces",
+        metavar="FILE",
+        help="Expect recorded behavior: traces.jsonl or a recording.",
+    ),
+    click.option("--agent", help="Agent of the trace, if there are several."),
+    click.option("--evalset", "trace_evalset", help="Evalset of the trace, if there are several."),
+    click.option("--repeat", type=click.IntRange(0), default=0, help="Repeat index, from 0."),
+)
+_FILE_HELP = "A case in ADK's JSON (or YAML), or an evalset of any format; - is stdin."
+
+
+@evalsets.command(name="list")
+@click.argument("folder", default=".", metavar="[DIR]")
+@json_option
+def list_sets(folder: str, *, as_json: bool) -> int:
+    """List the evalsets in a directory tree with id, format and number of cases."""
+    rows: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    for file in evalset_files(folder):
+        shown = file.shown
+        try:
+            opened = open_evalset(file.path, shown=shown)
+        except UsageError as exc:
+            problems += exc.problems
+            rows.append({"id": None, "path": shown, "format": None, "cases": None})
+        else:
+            header = opened.header
+            found = {"id": header.eval_set_id, "path": shown, "format": header.format}
+            rows.append({**found, "cases": opened.facts.cases})
+    if as_json:
+        print_json(rows)
+    else:
+        for row in rows:
+            row["cases"] = None if row["cases"] is None else counted(row["cases"], "case")
+        table = [["-" if cell is None else terminal(cell) for cell in row.values()] for row in rows]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        for cells in table:
+            padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+            click.echo("  ".join(padded).rstrip())
+    say_problems(problems)
+    return ExitCode.USAGE_ERROR if problems else ExitCode.PASSED
+
+
+@evalsets.command()
+@_place
+def create(place: str, eval_set_id: str | None) -> int:
+    """Create an empty evalset: ADK's JSON, or our own format in a file `*.yaml`.
+
+    \b
+    ci-eval evalset create agents/shop smoke      # as `adk eval_set create agents/shop smoke`
+    ci-eval evalset create evals/smoke.yaml
+    """  # noqa: D301  # as above
+    target = located(place, eval_set_id)
+    target.create(time.time())
+    of = f" for app '{target.app}'" if target.app else ""
+    _done(f"Eval set '{target.eval_set_id}' created{of}.")
+    return ExitCode.PASSED
+
+
+@evalsets.command()
+@_place
+@click.option("--file", "case_file", metavar="FILE", help=_FILE_HELP)
+@click.option("--prompt", help="User message.")
+@click.option("--expected", help="Expected response to --prompt.")
+@click.option("--case", help="Id of the new case, or of the case in --file or --from-traces.")
+@_traces
+@adk_option("scenarios_file", metavar="FILE", help="Scenarios as in `adk eval_set` (JSON).")
+@adk_option(
+    "session_input_file",
+    metavar="FILE",
+    help="Initial session of new cases, as in `adk eval_set` (JSON).",
+)
+def add(place: str, eval_set_id: str | None, **options: Any) -> int:
+    """Add cases; duplicate ids are rejected.
+
+    With --scenarios_file duplicates are skipped, as by `adk eval_set add_eval_case`.
+
+    \b
+    ci-eval evalset add evals/smoke.evalset.json --prompt Hello --expected "How can I help?"
+    ci-eval evalset add agents/shop smoke --from-traces ci-eval-report/traces.jsonl --case greets
+    ci-eval evalset add agents/shop smoke --file case.json
+    """  # noqa: D301  # as above
+    target = located(place, eval_set_id)
+    cases = new_cases(options, now=time.time())
+    known = set()
+    if options["scenarios_file"]:
+        cases = with_adk_ids(cases, Path(place), context_of(Path("ci-eval.yaml")))
+        known = {case.eval_id for case in target.open().cases()}
+    fresh = [case for case in cases if case.eval_id not in known]
+    say_problems(target.add(fresh) if fresh else ())
+    of = f"eval set '{target.eval_set_id}'"
+    for case in cases:
+        skipped = case.eval_id in known
+        ending = f"already exists in {of}, skipped adding." if skipped else f"added to {of}."
+        _done(f"Eval case '{case.eval_id}' {ending}")
+    return ExitCode.PASSED
+
+
+@evalsets.command()
+@_place
+@click.option("--file", "case_file", metavar="FILE", help=_FILE_HELP)
+@click.option("--case", help="Id of the case in --file or --from-traces.")
+@_traces
+def update(place: str, eval_set_id: str | None, **options: Any) -> int:
+    """Replace cases that have the same ids.
+
+    With --from-traces a case expects from now on what the agent did; its session, tags,
+    rubrics, assertions and keys of your own stay.
+    """
+    target = located(place, eval_set_id)
+    cases = changed_cases(options, target, now=time.time())
+    say_problems(target.update(cases))
+    for case in cases:
+        _done(f"Eval case '{case.eval_id}' updated in {target.shown}.")
+    return ExitCode.PASSED
+
+
+@evalsets.command()
+@_place
+@click.option(
+    "--case", "cases", multiple=True, required=True, help="Id of a case; may be repeated."
+)
+def delete(place: str, eval_set_id: str | None, cases: tuple[str, ...]) -> int:
+    """Delete cases; if one does not exist, none is deleted."""
+    target = located(place, eval_set_id)
+    target.delete(cases)
+    for case in dict.fromkeys(cases):
+        _done(f"Eval case '{case}' deleted from {target.shown}.")
+    return ExitCode.PASSED
+
+
+@evalsets.command()
+@click.argument("file")
+@click.option("--to", required=True, help="Target format: adk, cases (our own) or agentflow.")
+@click.option("--out", metavar="FILE", help="Output path (default: beside FILE); never overwrites.")
+def convert(file: str, to: str, out: str | None) -> int:
+    """Convert an evalset to another format, and warn of what is lost.
+
+    \b
+    ci-eval evalset convert evals/smoke.evalset.json --to cases --out evals/smoke.yaml
+    """  # noqa: D301  # as above
+    written = evalset_conversion.convert(file, to, out)
+    _refuse_there(written.file)
+    say_problems(written.warnings)
+    evalset_conversion.save([written])
+    _done(f"{written.shown}: {counted(written.cases, 'case')} written.")
+    return ExitCode.PASSED
+
+
+@evalsets.command()
+@click.argument("place", metavar="FILE|DIR")
+@click.option("--out", metavar="FILE", help="Output path (default: rewrite FILE).")
+@click.option("--backup", is_flag=True, help="Keep the original as FILE.bak.")
+@click.option(
+    "--initial-session",
+    metavar="FILE",
+    help="Default session (JSON with app_name, user_id, state).",
+)
+def migrate(place: str, out: str | None, initial_session: str | None, *, backup: bool) -> int:
+    """Rewrite files that ADK does not read: of its older formats, and with mistakes that are plain.
+
+    Of a folder it is every such `*.test.json` and `*.evalset.json` in and below it.  Ids of cases
+    stay as they are, so that a baseline still knows them.
+    """
+    session = added_cases.read_initial_session(initial_session) if initial_session else None
+    if is_folder(place):
+        if out:
+            raise UsageError("--out needs a single file, not a directory")
+        found = evalset_conversion.migrate_folder(place, session)
+    else:
+        if out and not _same(out, place):
+            _refuse_there(file_at(out))
+        one = evalset_conversion.migrate(place, out, session)
+        found = [one] if one else []
+    for each in found:
+        say_problems(each.warnings)
+    evalset_conversion.save(found, backup=backup)
+    for each in found:
+        _done(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
+    if not found:
+        _done(f"{place}: ADK reads all files as they are.")
+    return ExitCode.PASSED
+
+
+def _same(one: str, other: str) -> bool:
+    return one == other or Path(one).absolute() == Path(other).absolute()
+
+
+def _refuse_there(file: File) -> None:
+    if file.there:
+        raise UsageError(f"{file.shown} already exists", hint="choose another path with --out")
+
+
+def _done(line: str) -> None:
+    click.echo(terminal(line))

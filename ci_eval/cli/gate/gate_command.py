@@ -1,0 +1,158 @@
+"""`ci-eval compare` and `ci-eval gate …`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ci_eval.cli import command_inputs, console
+from ci_eval.cli.examples import Group
+from ci_eval.cli.exit_codes import EXIT_CODES, print_json
+from ci_eval.cli.gate import verdict_explanation
+from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
+from ci_eval.cli.gate.explained_report import report_of
+from ci_eval.cli.gate.explanation_output import show
+from ci_eval.cli.gate.power_analysis import Asked, outlook
+from ci_eval.cli.gate.power_costs import taken
+from ci_eval.cli.gate.power_output import show_outlook
+from ci_eval.cli.shared_options import config_option, json_option
+from ci_eval.config.config_schema import GateOptions
+from ci_eval.plugins import points
+from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.run.baseline_choice import Baseline
+from ci_eval.run.collect import Collected
+from ci_eval.run.report_assembly import MAX_WORST, compare_and_decide
+from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.run_files.run_file import replacing
+from ci_eval.run_files.score_table import Past
+
+_SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+
+@click.command()
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@click.option(
+    "-c",
+    "--config",
+    metavar="FILE",
+    help="Configuration whose `gate` settings to use.",
+)
+@click.option("--false-block", type=_SHARE, help="Maximum rate of false regressions.")
+@click.option(
+    "--max-drop", type=click.FloatRange(0, 1), help="Smallest drop that counts as a regression."
+)
+@click.option("--gate", is_flag=True, help="Exit with the code of the verdict.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write both side by side."
+)
+@json_option
+def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: Any) -> int:
+    """Compare the run AFTER with the run BEFORE: each a run.json, or the folder that it is in."""
+    by = _gate(options["config"], options["false_block"], options["max_drop"])
+    base, observed = command_inputs.stored_run(before), command_inputs.stored_run(after)
+    _refuse_strangers(base, observed, before, after)
+    runs = [Past(base.run.meta, base.tally.columns)]
+    page: Path | None = options["html"]
+    found = compare_and_decide(observed, by, Baseline(runs), worst=MAX_WORST if page else 0)
+    if page:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(page) as file:
+            file.writelines(points.reporter["html"]().of_run(found, observed.run, base.run))
+    if as_json:
+        print_comparison(found)
+    else:
+        show_comparison(found, before)
+        if gate:
+            console.out("NOT DECIDED" if found.verdict.undecided else found.verdict.outcome.upper())
+    return EXIT_CODES[found.verdict.outcome] if gate else ExitCode.PASSED
+
+
+def _gate(config: str | None, false_block: float | None, max_drop: float | None) -> GateOptions:
+    """Return the gate options for a comparison."""
+    gate = command_inputs.load(config)[0].gate if config else GateOptions()
+    given = {"false_block": false_block, "max_drop": max_drop}
+    said = {name: value for name, value in given.items() if value is not None}
+    mode = "both" if gate.mode == "both" else "regression"
+    # Of two stored runs, nothing can be drawn again.
+    again = "warn" if gate.on_inconclusive == "rerun" else gate.on_inconclusive
+    return gate.model_copy(update={"mode": mode, "on_inconclusive": again, **said})
+
+
+def _refuse_strangers(base: Collected, observed: Collected, before: str, after: str) -> None:
+    """Reject two runs that cannot be compared.
+
+    Raises:
+        UsageError: they are the same, or have no criterion in common.
+
+    """
+    if base.run.meta.run_id == observed.run.meta.run_id:
+        message = f"{before} and {after} are the same run, {base.run.meta.run_id}"
+        raise UsageError(message, hint="write each run to its own directory with --out")
+    if not base.tally.columns.groups.keys() & observed.tally.columns.groups.keys():
+        message = f"{before} and {after} share no agent, evalset and criterion"
+        raise UsageError(
+            message, hint=f"they are of {_described(base)} and of {_described(observed)}"
+        )
+
+
+def _described(observed: Collected) -> str:
+    meta = observed.run.meta
+    agents, evalsets = ", ".join(meta.agents), ", ".join(meta.evalsets)
+    return f"{meta.suite!r} ({agents} on {evalsets} by {', '.join(meta.criteria)})"
+
+
+@click.group(cls=Group)
+def gate() -> None:
+    """Explain verdicts, and estimate the drops that the gate can detect."""
+
+
+@gate.command()
+@click.argument("run", default=REPORT_FOLDER, type=click.Path())
+@click.option(
+    "-c",
+    "--config",
+    metavar="FILE",
+    help="Reevaluate with this configuration and its baseline.",
+)
+@json_option
+def explain(run: str, config: str | None, *, as_json: bool) -> int:
+    """Explain a verdict, with the numbers behind it.
+
+    RUN is a report directory, its report.json, or a run.json, which is reevaluated.
+    """
+    found = verdict_explanation.explain(
+        report_of(run, config, usual=CONFIG_FILE if Path(CONFIG_FILE).exists() else None)
+    )
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        show(found)
+    return ExitCode.PASSED
+
+
+@gate.command()
+@config_option
+@click.option("--drop", type=_SHARE, help="Show what it takes to detect a drop of this size.")
+@click.option(
+    "--power", type=_SHARE, default=0.8, show_default=True, help="Probability of detecting it."
+)
+@click.option("--run", type=click.Path(), help="Stored run to take durations and judge costs from.")
+@json_option
+def power(config: str, drop: float | None, *, power: float, run: str | None, as_json: bool) -> int:
+    """Estimate the smallest drop the gate can detect, and the cost of detecting more."""
+    loaded, context = command_inputs.load(config)
+    store = command_inputs.require_baseline(loaded)
+    stored = command_inputs.stored_baseline(loaded, context)
+    observed = command_inputs.stored_run(run) if run else None
+    if observed:
+        command_inputs.require_suite(loaded, observed.run.meta)
+    history = store.history(loaded.suite, context)
+    judged = any(each.judged for each in loaded.criteria.values())
+    asked = Asked(loaded.suite, loaded.gate, loaded.run.repeats, store.window, power, drop)
+    found = outlook(asked, stored, taken(stored.runs, history, observed, judged=judged))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        show_outlook(found)
+    return ExitCode.PASSED

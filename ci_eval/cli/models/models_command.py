@@ -1,0 +1,104 @@
+"""`ci-eval models show`, `prune` and `check`."""
+
+import json
+from collections import Counter
+
+import click
+
+from ci_eval.cli import command_inputs, console
+from ci_eval.cli.examples import Group
+from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.models.recorded_calls import Cassette, cassettes
+from ci_eval.cli.shared_options import config_option, json_option
+from ci_eval.records.errors import ExitCode
+from ci_eval.records.trials import TrialKey
+from ci_eval.text.templates import counted
+
+
+@click.group(cls=Group)
+def models() -> None:
+    """Show, clean and check cassettes with agents' calls of models."""
+
+
+@models.command()
+@config_option
+@click.option("--case", help="Show the requests and the answers of this case.")
+@json_option
+def show(config: str, *, case: str | None, as_json: bool) -> int:
+    """Show the recorded calls of each trial, or with --case their requests and answers."""
+    found = _cassettes(config)
+    if as_json:
+        print_json([row for each in found for row in _rows(each, case)])
+        return ExitCode.PASSED
+    for each in found:
+        console.out(f"{each.shown}: {counted(len(each.cassette), 'call')}")
+        if case:
+            _show_case(each, case)
+        else:
+            _show_trials(each)
+    return ExitCode.PASSED
+
+
+@models.command()
+@config_option
+def prune(config: str) -> int:
+    """Remove the calls of trials that the configuration no longer plans."""
+    for each in _cassettes(config):
+        removed = each.cassette.keep(each.trials)
+        console.out(f"{each.shown}: removed {counted(removed, 'call')}")
+    return ExitCode.PASSED
+
+
+@models.command()
+@config_option
+def check(config: str) -> int:
+    """Exit with 1 if trials are not recorded, calls are not used, or keys are in a cassette."""
+    problems = [line for each in _cassettes(config) for line in each.problems()]
+    for line in problems:
+        console.say(line)
+    if not problems:
+        console.out("ok")
+    return ExitCode.FAILED if problems else ExitCode.PASSED
+
+
+def _cassettes(config: str) -> list[Cassette]:
+    loaded, context = command_inputs.load(config, runs_python=True)
+    return cassettes(loaded, context)
+
+
+def _rows(each: Cassette, case: str | None) -> list[dict[str, object]]:
+    return [
+        {
+            "cassette": each.shown,
+            **call.trial.model_dump(),
+            "number": call.place.number,
+            "model": call.model,
+            "request": call.request,
+            "answer": call.answer.kept(),
+        }
+        for call in each.calls()
+        if case in (None, call.trial.case)
+    ]
+
+
+def _show_trials(each: Cassette) -> None:
+    counts: Counter[tuple[TrialKey, str]] = Counter()
+    for call in each.calls():
+        counts[call.trial, call.model] += 1
+    rows: list[tuple[str, ...]] = [
+        (key.agent, key.evalset, key.case, str(key.repeat + 1), model, str(count))
+        for (key, model), count in counts.items()
+    ]
+    if rows:
+        console.out_table(("agent", "evalset", "case", "repeat", "model", "calls"), rows)
+
+
+def _show_case(each: Cassette, case: str) -> None:
+    for call in (call for call in each.calls() if call.trial.case == case):
+        console.out()
+        console.out(f"repeat {call.trial.repeat + 1}, {call.model}, asked:")
+        for line in json.dumps(call.request, indent=1, ensure_ascii=False).splitlines():
+            console.out(line)
+        console.out(f"answered with status {call.answer.status}:")
+        for line in call.answer.body.decode(errors="replace").splitlines():
+            console.out(line)

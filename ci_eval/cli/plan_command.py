@@ -1,0 +1,149 @@
+"""`ci-eval plan`: shows what `run` would execute."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ci_eval.cli import command_inputs, console
+from ci_eval.cli.exit_codes import naming_files, print_json
+from ci_eval.cli.shared_options import (
+    config_option,
+    json_option,
+    repeats_option,
+    run_python_option,
+    selection_options,
+)
+from ci_eval.pull_requests.github_runner import append_outputs
+from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.run.baseline_choice import load_baseline
+from ci_eval.run.cost_estimate import Estimate, estimate
+from ci_eval.run.plan import Plan
+from ci_eval.run.shards import divided, manifest_of
+from ci_eval.run_files.shard_files import MAX_SHARDS, ShardPlan, write_plan
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.path_checks import refuse_links_out
+from ci_eval.text.templates import counted, duration, terminal
+
+_MAX_LINE = 5_000
+"""Maximum length of a line of names, in characters."""
+
+
+@click.command()
+@config_option
+@selection_options
+@repeats_option
+@run_python_option
+@click.option(
+    "--shards",
+    type=click.IntRange(1, MAX_SHARDS),
+    metavar="N",
+    help="Divide the cases among N jobs, by their stored durations.",
+)
+@click.option("--plan", "--out", "file", metavar="FILE", help="Write the plan of the shards here.")
+@json_option
+def plan(
+    config: str,
+    *,
+    run_python: bool,
+    shards: int | None,
+    file: str | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Show what `run` would execute, without executing it.
+
+    With --shards and --out, write the plan that `run --shard I/N --plan FILE` follows.
+    """
+    if file and not shards:
+        raise UsageError("--out needs --shards", hint="add `--shards N`")
+    planned, context = command_inputs.planned(config, options, runs_python=run_python)
+    console.say_problems(planned.warnings)
+    asked = estimate(planned)
+    found = _divided(planned, context, shards) if shards else None
+    if found:
+        append_outputs({"matrix": json.dumps(_as_json(found)["matrix"])}, context.env)
+    if found and file:
+        refuse_links_out(file)
+        with naming_files():
+            write_plan(found, Path(file))
+    if as_json:
+        print_json(
+            {
+                "suite": planned.config.suite,
+                "trials": planned.count,
+                "most_trials": planned.most,
+                "pairs": [
+                    {
+                        "agent": agent,
+                        "evalset": evalset,
+                        "cases": planned.evalsets[evalset].count,
+                        "repeats": planned.repeats,
+                        "criteria": list(criteria),
+                    }
+                    for (agent, evalset), criteria in planned.pairs.items()
+                ],
+                "judging": [each.model_dump(mode="json") for each in asked],
+                **(_as_json(found) if found else {}),
+            }
+        )
+        return ExitCode.PASSED
+    for (agent, evalset), criteria in planned.pairs.items():
+        cases = counted(planned.evalsets[evalset].count, "case")
+        times = counted(planned.repeats, "time")
+        line = f"{agent} on {evalset}: {cases}, {times}: {', '.join(criteria)}"
+        click.echo(terminal(line, _MAX_LINE))
+    most = f"; in doubt, at most {planned.most:,}" if planned.most > planned.count else ""
+    click.echo(counted(planned.count, "trial") + most)
+    for each in asked:
+        click.echo(terminal(console.describe_estimate(each), _MAX_LINE))
+    if found:
+        for line in _shard_lines(found, planned, asked):
+            click.echo(line)
+    return ExitCode.PASSED
+
+
+def _span(ordered: Iterable[str]) -> str:
+    """Return the first and the last value, once if they are equal."""
+    first, *_, last = [*ordered] * 2
+    return first if first == last else f"{first} to {last}"
+
+
+def _divided(planned: Plan, context: RunContext, total: int) -> ShardPlan:
+    baseline = load_baseline(planned.config, context)
+    past = baseline.runs if baseline else ()
+    return divided(planned, total, manifest_of(planned, context), past)
+
+
+def _as_json(found: ShardPlan) -> dict[str, Any]:
+    """Return the shards, and the value of `strategy.matrix` for as many jobs on GitHub."""
+    total = len(found.shards)
+    shown = [
+        {"index": index, "total": total, "trials": each.trials, "expected_s": each.expected_s}
+        for index, each in enumerate(found.shards, 1)
+    ]
+    return {"shards": shown, "matrix": {"shard": [f"{each['index']}/{total}" for each in shown]}}
+
+
+def _shard_lines(found: ShardPlan, planned: Plan, asked: Sequence[Estimate]) -> Iterator[str]:
+    """Yield the size of the shards, and what more of them would not speed up."""
+    total, run = len(found.shards), planned.config.run
+    trials = sorted(each.trials for each in found.shards)
+    taken = sorted(each.expected_s for each in found.shards if each.expected_s is not None)
+    times = f", expected to take {_span(map(duration, taken))}" if taken else ""
+    yield f"{counted(total, 'shard')} of {_span(f'{each:,}' for each in trials)} trials{times}"
+    if not taken:
+        yield "no stored run says how long the cases take, so all count alike"
+    if total >= run.concurrency:
+        yield (
+            f"run.concurrency is {run.concurrency} for the whole suite, so more than "
+            f"{counted(run.concurrency, 'shard')} do not help"
+        )
+    pace, calls = planned.config.judging.options.requests_per_minute, sum(e.calls[1] for e in asked)
+    if pace and calls:
+        yield (
+            f"judges need at least {duration(60 * calls / pace)} at {pace:g} requests a minute, "
+            "however many shards there are"
+        )

@@ -1,0 +1,51 @@
+"""`ci-eval report`: writes the reports of a stored run."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ci_eval.cli import command_inputs, console
+from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, print_json
+from ci_eval.cli.shared_options import json_option, open_option, out_option, show_option
+from ci_eval.config.config_schema import GateOptions
+from ci_eval.run.report_assembly import compare_and_decide, write_report
+from ci_eval.run_files.file_names import CONFIG_FILE, PAGE_FILE, REPORT_FOLDER
+from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
+
+
+@click.command()
+@click.argument("run", default=REPORT_FOLDER, type=click.Path())
+@click.option(
+    "-c",
+    "--config",
+    metavar="FILE",
+    help="Configuration whose gate and baseline to use.",
+)
+@out_option
+@show_option
+@open_option
+@json_option
+def report(run: str, config: str | None, out: str, *, as_json: bool, **options: Any) -> int:
+    """Reevaluate the gate for a stored run and write its reports.
+
+    RUN is a run.json, or the folder that it is in.
+    """
+    refuse_links_out(out)
+    refuse_file(out)
+    collected = command_inputs.stored_run(run)
+    if config or Path(CONFIG_FILE).exists():
+        again = collected, command_inputs.stored_confirmation(run), config or CONFIG_FILE
+        found, loaded, context = command_inputs.judge_again(*again)
+        reports = loaded.reports
+    else:
+        found, reports = compare_and_decide(collected, GateOptions(), None), {}
+        context = command_inputs.context_of(Path(CONFIG_FILE))
+    write_report(found, collected.run, Path(out), reports, context.secrets)
+    with apart_from_json(as_json=as_json):
+        console.out_report(found, out, most=console.shown_cases(options["show"]))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    if options["opens"]:
+        console.open_page(Path(out) / PAGE_FILE)
+    return EXIT_CODES[found.verdict.outcome]

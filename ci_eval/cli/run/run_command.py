@@ -1,0 +1,121 @@
+"""`ci-eval run`: runs the pipeline, shows its report, stores the run and publishes it."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ci_eval.cli import command_inputs, console
+from ci_eval.cli.adk.adk_eval_result_files import run_and_write
+from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.run.console_progress import run_shard_watched, run_watched
+from ci_eval.cli.run.finishing import finished, finishing_options, publication, shown
+from ci_eval.cli.run.shard_option import ShardOption, described, exit_code
+from ci_eval.cli.shared_options import (
+    config_option,
+    judge_mode_option,
+    models_option,
+    record_option,
+    repeats_option,
+    selection_options,
+)
+from ci_eval.pull_requests.github_runner import publish_shard
+from ci_eval.records.errors import UsageError
+from ci_eval.run.collect import Outputs
+from ci_eval.run.report_assembly import clear
+from ci_eval.run_files.file_names import SHARD_FILE
+from ci_eval.run_files.shard_files import write_shard_report
+from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
+
+
+@click.command()
+@config_option
+@selection_options
+@repeats_option
+@click.option(
+    "--failed",
+    "--last-failed",
+    "failed",
+    is_flag=True,
+    help="Rerun only cases that did not pass in the run in --out.",
+)
+@click.option(
+    "--maxfail",
+    type=click.IntRange(min=1),
+    help="Begin no trials after this many did not pass.",
+)
+@click.option("-x", "maxfail", flag_value=1, type=int, help="The same as --maxfail 1.")
+@click.option("--resume", is_flag=True, help="Resume the run in --out.")
+@click.option(
+    "--shard",
+    metavar="I/N",
+    help="Run only shard I of N, and decide nothing; auto: as the CI numbers the job.",
+)
+@click.option("--plan", metavar="FILE", help="Plan of the shards, by `ci-eval plan --shards N`.")
+@record_option
+@judge_mode_option
+@models_option
+@click.option("--adk-results", metavar="DIR", help="Write ADK result files for `adk web DIR`.")
+@finishing_options
+def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
+    """Run the agents, score and compare the results, decide, and write the reports."""
+    folder = Path(out)
+    if options["shard"]:
+        options |= {"comment": "off", "check_run": False}  # `merge` posts
+        work = partial(_shard, config, folder, options, as_json=as_json)
+        return finished(config, folder, options, work, as_json=as_json)
+    if options["plan"]:
+        raise UsageError("--plan needs --shard", hint="add `--shard I/N`")
+    work = partial(_run, config, folder, options, as_json=as_json)
+    return finished(config, folder, options, work, as_json=as_json)
+
+
+def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
+    _make_room(folder, options["record"], options["adk_results"])
+    again = folder if options["failed"] else None
+    plan, context = command_inputs.planned(config, options, runs_python=True, again=again)
+    publish = publication(plan, context, folder, options, as_json=as_json)
+    outputs = replace(_outputs(folder, options), max_failures=options["maxfail"])
+    if options["adk_results"]:
+        report = run_and_write(plan, context, outputs, options["adk_results"], publish)
+    else:
+        report = run_watched(plan, context, outputs, publish)
+    if report is None:
+        console.say("run again with --resume to continue from there")
+        return None
+    return shown(report, folder, options, as_json=as_json)
+
+
+def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
+    _make_room(folder, options["record"])
+    plan, context = command_inputs.planned(config, options, runs_python=True)
+    option = ShardOption(plan, context, options)
+    done = run_shard_watched(option.part, context, _outputs(folder, options))
+    if done is None:
+        console.say("run again with --resume to continue from there")
+        return None
+    report = context.secrets.cleaned(option.report_of(done))
+    write_shard_report(report, folder / SHARD_FILE)
+    if as_json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        console.out(described(report))
+    publish_shard(folder, exit_code(report), context.env)
+    return exit_code(report)
+
+
+def _make_room(folder: Path, *written: str | None) -> None:
+    """Refuse invalid output paths, and remove the documents of an earlier run.
+
+    They would look like those of this run if its configuration is invalid.
+    """
+    refuse_links_out(str(folder), *written)
+    refuse_file(str(folder))
+    clear(folder)
+
+
+def _outputs(folder: Path, options: dict[str, Any]) -> Outputs:
+    record = Path(options["record"]).absolute() if options["record"] else None
+    return Outputs(folder=folder, record=record, resume=options["resume"])

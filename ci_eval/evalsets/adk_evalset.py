@@ -1,0 +1,219 @@
+"""ADK's evalset: an object with `eval_set_id` and `eval_cases`."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ci_eval.evalsets import _evalset_reading
+from ci_eval.evalsets._evalset_reading import Notes, Problems
+from ci_eval.evalsets.agentflow_evalset import AgentFlow
+from ci_eval.evalsets.trpc_evalset import TrpcAgentGo
+from ci_eval.formats.agents_cli_cases import is_agents_cli
+from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.cases import EvalCase, Json, Rubric
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.stated_expectations import SILENCE, states
+from ci_eval.text.json_stream import Element, JsonFile
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import describe
+from ci_eval.text.yaml_files import Loc
+
+_ARRAYS = frozenset({"eval_cases", "evalCases"})
+_HEADER = {
+    "eval_set_id": (str, "text"),
+    "eval_cases": (list, "a list of cases"),
+    **dict.fromkeys(("name", "description", "creation_timestamp"), (object, "")),
+}
+"""Type of each key of the file that is checked."""
+_CONTENTS = {"user_content": "user", "final_response": "model"}
+OLD_KEYS = ("query", "reference", "expected_tool_use", "expected_intermediate_agent_responses")
+"""Keys of a turn in ADK's older formats that have a meaning."""
+
+
+@evalset("adk")
+class Adk(EvalSetReader):
+    """ADK's evalset: `{"eval_set_id": …, "eval_cases": [{"eval_id", "conversation"}, …]}`.
+
+    As in ADK, keys inside a case may be snake_case or camelCase.  If ADK is stricter and the
+    meaning is clear, the file is accepted with a warning.
+    """
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Return True for an object with a list of cases in no other format."""
+        return (
+            isinstance(head, Mapping)
+            and bool({"eval_cases", "evalCases", "eval_set_id", "evalSetId"} & head.keys())
+            and not (AgentFlow.sniff(head) or TrpcAgentGo.sniff(head) or is_agents_cli(head))
+        )
+
+    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
+        """Read the file at `path`."""
+        header: dict[str, Any] = {}
+
+        def parse(problems: Problems) -> Iterator[EvalCase]:
+            header.clear()
+            return _parse(JsonFile(path, shown=shown), problems, header)
+
+        return _evalset_reading.open_evalset(
+            path, shown, self.type_name, parse, set_id=lambda: str(header["eval_set_id"])
+        )
+
+
+def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterator[EvalCase]:
+    position = 0
+    for name, element in file.walk(_ARRAYS):
+        if name in _ARRAYS and isinstance(header.get("eval_cases"), list) and not element.is_begin:
+            case = _case(element, problems, where=f"{name}[{position}]")
+            position += 1
+            if case:
+                yield case
+        else:
+            _note_header(name, element, problems, header)
+    for key in ("eval_set_id", "eval_cases"):
+        if key not in header:
+            problems.add(f"{key!r} is missing", 1)
+
+
+def _note_header(name: str, element: Element, problems: Problems, header: dict[str, Any]) -> None:
+    key = "".join("_" + char.lower() if char.isupper() else char for char in name)
+    if key not in _HEADER:
+        message = f"unknown key, ignored{did_you_mean(name, _HEADER)}"
+        problems.add(message, element.line, name, severity="warning")
+        return
+    if key != name:
+        message = f"ADK itself reads only {key!r}"
+        problems.add(message, element.line, name, severity="warning", adk_refuses=True)
+    _evalset_reading.note_header(element, key, _HEADER, problems, header)
+
+
+def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | None:
+    """Return the case that `element` holds, or note its problems."""
+    notes = Notes(problems, _evalset_reading.locator(element, where))
+    value = element.value
+    if not isinstance(value, dict):
+        notes.error(f"expected an object, found {describe(value)}")
+        return None
+    if isinstance(value.get("conversation"), list):
+        turns = [
+            _converted_turn(turn, notes, ("conversation", index))
+            for index, turn in enumerate(value["conversation"])
+        ]
+        value = {**value, "conversation": turns}
+    case = notes.validated(EvalCase, {**value, "line": element.line, "of_adk": True})
+    if case:
+        _evalset_reading.note_persona(case, notes, ("conversation_scenario", "user_persona"))
+        note_oddities(case, notes)
+    return case
+
+
+def _converted_turn(turn: Any, notes: Notes, loc: Loc) -> Any:
+    """Return an invocation with the keys of older formats converted."""
+    if not isinstance(turn, dict):
+        return turn
+    texts = [key for key in _CONTENTS if isinstance(turn.get(key), str)]
+    old = [key for key in OLD_KEYS if key in turn]
+    if not old and not texts:
+        return turn
+    message = f"{_listed(old + texts)} in ADK's older format, which ADK refuses here"
+    notes.problems.add(message, *notes.spot(loc), severity="warning", adk_refuses=True)
+    mended = {key: value for key, value in turn.items() if key not in OLD_KEYS}
+    for key in texts:
+        mended[key] = _message(turn[key], role=_CONTENTS[key])
+    for key, value in from_older({key: turn[key] for key in old}).items():
+        mended.setdefault(key, value)
+    return mended
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join(map(repr, keys)) + (" is" if len(keys) == 1 else " are") + " written"
+
+
+def _message(text: Any, *, role: str) -> Any:
+    """Return `text` as a message; anything but a string unchanged."""
+    return {"role": role, "parts": [{"text": text}]} if isinstance(text, str) else text
+
+
+def from_older(turn: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a turn of ADK's older format (`query`, `reference`, …) as an invocation."""
+    found: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    if "query" in turn:
+        found["user_content"] = _message(turn["query"], role="user")
+    if "reference" in turn:
+        found["final_response"] = _message(turn["reference"] or "", role="model")
+    if "expected_tool_use" in turn:
+        data["tool_uses"] = _each(turn["expected_tool_use"], _tool_use)
+    if "expected_intermediate_agent_responses" in turn:
+        said = turn["expected_intermediate_agent_responses"]
+        data["intermediate_responses"] = _each(said, _said)
+    if data:
+        found["intermediate_data"] = data
+    return found
+
+
+def _each(value: Any, convert: Callable[[Any], Any]) -> Any:
+    return [convert(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _tool_use(call: Any) -> Any:
+    if not isinstance(call, dict):
+        return call
+    return {
+        "name": call.get("tool_name", call.get("name")),
+        "args": call.get("tool_input", call.get("args")),
+    }
+
+
+def _said(item: Any) -> Any:
+    if isinstance(item, str):
+        return ["agent", [{"text": item}]]
+    if isinstance(item, dict):
+        return [item.get("author", "agent"), [{"text": item.get("text")}]]
+    return item
+
+
+def note_silence(notes: Notes, loc: Loc) -> None:
+    """Warn that an invocation does not state the expected tool calls."""
+    message = (
+        "does not state the expected tool calls, so ADK's 'tool_trajectory_avg_score' expects "
+        "none: an agent that calls no tool passes"
+    )
+    notes.warning(message, loc, concerns=SILENCE)
+
+
+def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") -> None:
+    """Warn of likely mistakes; `turns` is the file's name for the conversation."""
+    known = [field for field in EvalCase.model_fields if field != "line"]
+    for name in case.model_extra or {}:
+        ending = did_you_mean(name, known)
+        if ending.startswith("."):
+            notes.warning(f"unknown key, ignored{ending}", (name,))
+    if case.conversation is not None and not case.conversation:
+        notes.warning("has no invocation, so there is nothing to measure", (turns,))
+    _note_untyped(case.rubrics, notes, ("rubrics",))
+    for index, invocation in enumerate(case.conversation or ()):
+        _note_untyped(invocation.rubrics, notes, (turns, index, "rubrics"))
+        if not states(invocation, "tool_calls"):
+            note_silence(notes, (turns, index))
+        if not states(invocation, "response"):
+            message = "expects no response, which scores 0 in ADK's 'response_match_score'"
+            notes.warning(message, (turns, index), concerns=_evalset_reading.ADK_RESPONSES)
+        for call in invocation.tool_calls:
+            if call.args is None:
+                message = (
+                    f"the expected call of {call.name!r} has no 'args', which matches no call "
+                    'with arguments, not even empty ones; write "args": {} if none are expected'
+                )
+                notes.warning(message, (turns, index), concerns=_evalset_reading.ADK_TRAJECTORY)
+
+
+def _note_untyped(rubrics: Sequence[Rubric] | None, notes: Notes, loc: Loc) -> None:
+    """Warn of rubrics without a type, which no criterion judges."""
+    for number, rubric in enumerate(rubrics or ()):
+        if rubric.type is None:
+            message = (
+                f"the rubric {rubric.rubric_id!r} has no 'type', so no criterion judges it, as in "
+                f'ADK; write for example "type": "{Rubric.of_response}"'
+            )
+            notes.warning(message, (*loc, number))

@@ -1,0 +1,89 @@
+"""Whose call it is, and its number among equal ones."""
+
+import pytest
+
+from ci_eval.llm.gateway.gateway_options import ModelOptions, unreachable
+from ci_eval.llm.gateway.open_conversations import Conversation, Process, RefusedCallError
+from ci_eval.llm.gateway.spending import Spending, exceeded
+from ci_eval.records.errors import DisturbedError, TrialError
+from ci_eval.records.model_usage import ModelUsage
+from ci_eval.records.trials import TrialKey
+
+KEY = TrialKey(agent="a", evalset="e", case="c")
+
+
+def test_equal_requests_are_numbered_and_a_failed_one_gives_its_number_back():
+    conversation = Conversation(KEY)
+    assert [conversation.take("r") for _ in range(3)] == [0, 1, 2]
+    assert conversation.take("other") == 0
+    conversation.fail("r", 1, "busy")
+    assert conversation.take("r") == 1
+    assert conversation.take("r") == 3
+
+
+def test_a_continued_conversation_goes_on_counting_where_it_was_interrupted():
+    conversation = Conversation(KEY, known=lambda request: {0, 1} if request == "r" else set())
+    assert [conversation.take("r"), conversation.take("r")] == [2, 3]
+    assert conversation.take("other") == 0
+
+
+def test_a_failure_is_an_error_unless_the_request_succeeds_later():
+    conversation = Conversation(KEY)
+    conversation.take("r")
+    conversation.fail("r", 0, "busy")
+    with pytest.raises(TrialError, match="busy"):
+        conversation.check()
+
+    conversation.take("r")
+    conversation.succeed("r", ModelUsage(calls=1))
+    conversation.check()
+    assert conversation.take_usage() == ModelUsage(calls=1, retries=1)
+    assert conversation.take_usage() == ModelUsage()
+
+
+def test_the_first_refusal_counts():
+    conversation = Conversation(KEY)
+    conversation.refuse(TrialError("models", "first"))
+    conversation.refuse(TrialError("not_recorded", "second"))
+    with pytest.raises(TrialError, match="first"):
+        conversation.check()
+
+
+def test_a_call_without_a_mark_belongs_to_the_only_conversation():
+    one, other = Conversation(KEY), Conversation(KEY)
+    process = Process("http://x", {1: one})
+    assert process.of(None) is one
+    assert process.of("1") is one
+    assert process.of("2") is None
+    process.conversations[2] = other
+
+    assert process.of("2") is other
+    for mark in (None, "", "x", "-1", "9" * 30):
+        with pytest.raises(RefusedCallError):
+            process.of(mark)
+    for each in (one, other):
+        with pytest.raises(DisturbedError) as found:
+            each.check()
+        assert found.value.alone
+
+
+def test_a_process_without_conversations_has_none():
+    assert Process("http://x").of(None) is None
+
+
+def test_calls_in_progress_count_towards_a_limit():
+    options = ModelOptions(max_cost_usd=1.0)
+    run, trial = Spending(), Spending()
+    run.begin(0.6)
+    assert "the budget of the run is used up" in exceeded(options, run, trial, 0.6)
+    run.end(0.6, 0.1)
+    assert exceeded(options, run, trial, 0.6) == ""
+    assert run.cost_usd == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "False", " no "])
+def test_a_service_that_is_switched_off_leads_nowhere(value: str):
+    assert unreachable({"GOOGLE_GENAI_USE_VERTEXAI": value}) == {}
+    assert unreachable({"GOOGLE_GENAI_USE_VERTEXAI": "1"}) == {
+        "Vertex AI": "GOOGLE_GENAI_USE_VERTEXAI"
+    }
