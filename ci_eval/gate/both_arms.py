@@ -196,8 +196,8 @@ class _ArmCount:
         return is_solid and always(pair, lambda value: self._is_bad(pair, value))
 
     def _is_bad(self, pair: Pair, value: float) -> bool:
-        dropped = self.group.steady and worse(self.group, pair, value)
-        return dropped or not self.group.passed(value)
+        counts = self.group.steady or (self.group.barely_differs and not pair.before.varied)
+        return (counts and worse(self.group, pair, value)) or not self.group.passed(value)
 
     def _base(self, case: str, pair: Pair) -> tuple[int, int]:
         """Return how many trials of the merge base failed, and out of how many."""

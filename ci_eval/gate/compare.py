@@ -18,7 +18,7 @@ from ci_eval.gate.both_arms import ArmDrops, arm_breaks, looks_taken
 from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
 from ci_eval.gate.mean_drop import Drifts, Finding
-from ci_eval.gate.pairing import Group, added, groups_of, pool, vanished
+from ci_eval.gate.pairing import ROUNDING, Group, added, groups_of, pool, vanished
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import (
@@ -37,9 +37,8 @@ from ci_eval.stats.intervals import mean_interval
 
 MAX_FLAKY = 200
 """Maximum number of flaky cases that a comparison lists."""
-_ROUNDING = 1e-9
-"""Smaller differences of means, as a share of the scale, are floating-point rounding."""
 _TIERS: tuple[Tier, ...] = ("block", "warn")
+_FEW = "; too few trials to rule out noise"
 
 
 class Examined(NamedTuple):
@@ -288,7 +287,7 @@ def _outcome(group: Group, examined: Examined) -> tuple[Outcome, str]:
         return "not_compared", excused_all if group.left_out else nothing
     found, broken = examined.drifts.get(group.key), examined.breaks.get(group.key)
     if found and broken and group.key in examined.arms:
-        for outcome, reason in _with_base(found, broken):
+        for outcome, reason in _with_base(found, broken, group):
             return outcome, reason
     elif found and broken:
         for outcome, reason in _without_base(found, broken, group):
@@ -298,18 +297,17 @@ def _outcome(group: Group, examined: Examined) -> tuple[Outcome, str]:
     return ("improved" if improved else "unchanged"), ""
 
 
-_FEW = "; too few trials to rule out noise"
-
-
-def _with_base(found: Finding, broken: Breaks) -> Iterator[tuple[Outcome, str]]:
+def _with_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tuple[Outcome, str]]:
     if found.worse:
         yield "regressed", "the merge base scores higher in the same job"
-    if broken.proven:
+    if broken.proven and group.all_fail(broken.proven):
         yield "regressed", "fails with this change, passes with the merge base in the same job"
+    if broken.proven:
+        yield "regressed", "always lower than with the merge base in the same job"
     if found.in_doubt:
         yield "inconclusive", "the drop may be noise"
     if broken.suspected:
-        yield "inconclusive", f"always passed before, always fails now{_FEW}"
+        yield "inconclusive", _suspicion(broken, group)
 
 
 def _without_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tuple[Outcome, str]]:
@@ -324,13 +322,19 @@ def _without_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tupl
     if broken.suspected and group.steady:
         yield "inconclusive", f"always scored the same before, worse now{_FEW}"
     if broken.suspected:
-        yield "inconclusive", f"always passed before, always fails now{_FEW}"
+        yield "inconclusive", _suspicion(broken, group)
+
+
+def _suspicion(broken: Breaks, group: Group) -> str:
+    if group.all_fail(broken.suspected):
+        return f"always passed before, always fails now{_FEW}"
+    return f"lower, while hardly any other case differs from the baseline{_FEW}"
 
 
 def _gained(group: Group) -> bool:
     """Return True if a measure improved, judged by the interval of its mean difference."""
     interval = mean_interval(group.differences)
-    nothing = _ROUNDING * group.scale
+    nothing = ROUNDING * group.scale
     gained = interval is not None and interval[0] > nothing and -group.drop >= group.least
     return gained and group.complete
 

@@ -40,7 +40,8 @@ _ALL = 1 << 30
 class Breaks:
     """The cases of one group that always passed and now always fail.
 
-    If history shows no variance at all, also those that are always worse by a relevant amount.
+    If history shows no variance at all, or hardly any other case differs, also those that are
+    always worse by a relevant amount.
     """
 
     group: Group
@@ -133,9 +134,22 @@ class _Count:
             if len(pair.before.units) > 1 and always(pair, partial(worse, self.group, pair))
         }
 
+    @cached_property
+    def worse_alone(self) -> Mapping[str, Pair]:
+        """The cases that are now always worse, if hardly any other differs, which proves none."""
+        if self.group.facts.informational or not self.group.barely_differs:
+            return {}
+        return {
+            case: pair
+            for case, pair in self.group.pairs.items()
+            if case not in self.broken
+            and not pair.before.varied
+            and always(pair, partial(worse, self.group, pair))
+        }
+
     @property
     def suspects(self) -> Mapping[str, Pair]:
-        return {**self.broken, **self.worse_steady}
+        return {**self.broken, **self.worse_steady, **self.worse_alone}
 
     @cached_property
     def drawn(self) -> list[int]:
@@ -160,7 +174,8 @@ class _Count:
         )
         if needed:
             return min(needed, _FIRST) if not held else max(needed - held, 0)
-        trials = (pair.now.measured for pair in self.worse_steady.values())
+        lower = {**self.worse_steady, **self.worse_alone}
+        trials = (pair.now.measured for pair in lower.values())
         return max(_STEADY_TRIALS - min(trials, default=_STEADY_TRIALS) - held, 0)
 
     @property

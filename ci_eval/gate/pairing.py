@@ -5,7 +5,7 @@ criterion whose options, prompt or judge changed, is reported instead.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
@@ -19,6 +19,10 @@ from ci_eval.run_files.score_table import Cell, Column, Columns, Past, best_of, 
 from ci_eval.stats.intervals import mean_interval
 from ci_eval.stats.permutation import Place, Sample
 
+ROUNDING = 1e-9
+"""Smaller differences, as a share of the scale, are none."""
+_FEW = 4
+"""With this many cases that differ, all for the worse, no permutation need raise a doubt."""
 _ENOUGH = 50
 """With this many cases there are more than enough exchanges."""
 
@@ -223,6 +227,17 @@ class Group:
         )
 
     @cached_property
+    def barely_differs(self) -> bool:
+        """Whether few cases differ from the baseline, and none of them for the better.
+
+        An agent that varies differs in many cases, so this is more likely a fall of these few,
+        which no exchange of runs could tell from noise.
+        """
+        least = ROUNDING * self.scale
+        differing = [each for each in self.differences if abs(each) > least]
+        return 0 < len(differing) <= _FEW and max(differing) < 0
+
+    @cached_property
     def stored_means(self) -> Sequence[Sequence[float]]:
         """For each stored run, the mean of each case in all runs, as a share of the scale."""
         cells = [pair.before for pair in self.all_pairs.values()]
@@ -264,6 +279,10 @@ class Group:
     def failures(self, values: Sequence[float]) -> int:
         """Return the number of `values` that do not pass."""
         return sum(not self.passed(each) for each in values)
+
+    def all_fail(self, cases: Iterable[str]) -> bool:
+        """Return True if the mean of each of these cases fails now."""
+        return not any(self.passed(self.all_pairs[case].value) for case in cases)
 
     def samples(self, look: int, before: int | None = None) -> Mapping[Place, Sample]:
         """Return the samples to permute, with the rounds up to `look`, as shares of the scale.

@@ -31,6 +31,21 @@ def test_the_only_case_of_a_suite_blocks_if_it_is_broken(suite):
     assert "'c0'" in ended.out
 
 
+@pytest.mark.parametrize(("gate", "code"), [("{}", 1), ("{confirm: candidate}", 0)])
+def test_the_only_score_that_fell_and_still_passes_does_not_end_as_passed(suite, gate, code):
+    config = CONFIG.replace("0.8", "0.5") + f"gate: {gate}\n"
+    suite.commit("agent", **{"bot.py": YES, "ci-eval.yaml": config, "evals/smoke.csv": evalset(2)})
+    suite.ci_eval("run")
+    suite.ci_eval("baseline", "save")
+    suite.commit("baseline")
+    suite.git("checkout", "--quiet", "-b", "change")
+    ended = suite.change("def answer(text):\n    return 'yes sir' if '1' in text else 'yes'\n")
+
+    assert ended.code == code
+    assert ("FAILED" if code else "NOT DECIDED") in ended.out
+    assert "('c1')" in ended.out
+
+
 def test_a_broken_case_that_is_run_alone_fails_as_in_the_whole_suite(suite):
     suite.begin(5)
     suite.commit(

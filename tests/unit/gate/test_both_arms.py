@@ -241,6 +241,25 @@ def test_of_deterministic_cases_one_that_broke_blocks_after_one_stored_run(cases
     assert not blocks(Job(lambda: bad, lambda: bad, good).decided())
 
 
+@pytest.mark.parametrize("cases", [1, 2, 5, 20])
+def test_of_cases_that_score_the_same_one_that_is_lower_and_still_passes_blocks(cases: int):
+    good = every(" 0.9", cases)
+    bad = good.replace("n0 0.9", "n0 0.6")
+
+    assert blocks(Job(lambda: bad, lambda: good, good).decided())
+    assert not blocks(Job(lambda: bad, lambda: bad, good).decided())
+
+
+def test_a_lower_score_raises_no_suspicion_where_others_vary_or_rise():
+    noisy = "\n".join(f"n{number} 0.8{number % 3}" for number in range(12))
+    lower = "\n".join(f"n{number} 0.7{number % 4}" for number in range(12))
+
+    assert not broke(lower, "", noisy).suspects
+    assert not broke("x 0.6\ny 1", "", "x 0.9\ny 0.9").suspects
+    assert not broke("x 0.6\ny 1", "", "x 0.7\ny 1", "x 0.9\ny 1").suspects
+    assert broke("x 0.6\ny 1", "", "x 0.9\ny 1").suspects
+
+
 def test_an_agent_whose_every_answer_is_wrong_blocks_after_one_stored_run():
     good, bad = every(" 1", 5), every(" 0", 5)
 

@@ -60,6 +60,15 @@ def test_so_many_breaks_at_once_are_no_chance():
     assert found.proven == {f"n{n}" for n in range(5)}
 
 
+def test_the_only_case_that_is_lower_is_suspected_and_never_proven_by_stored_runs():
+    found = broke("x 0.6\ny 1", "x 0.9\ny 1", on_inconclusive="rerun")
+    drawn = broke("x 0.6 ! 0.6 0.6\ny 1", "x 0.9\ny 1", on_inconclusive="rerun")
+
+    assert (set(found.suspects), found.wanted) == ({"x"}, 2)
+    assert (drawn.suspected, drawn.proven, drawn.wanted) == ({"x"}, frozenset(), 0)
+    assert not broke("x 0.6 ! 0.6 0.9\ny 1", "x 0.9\ny 1", on_inconclusive="rerun").suspects
+
+
 def test_cases_without_a_baseline_and_what_is_missing_are_no_suspects():
     found = broke("x 0 error\nnew 0\ny 1", "x 1\ny 1")
 
