@@ -1,6 +1,6 @@
 """Command-line interface: commands, options, console output, logs, error codes, reference pages.
 
-Modules of a command with a package of its own carry its subject in their names.
+Each command is a module that ends with `_command`; the larger ones have packages of their own.
 
 It may import every other package.
 """

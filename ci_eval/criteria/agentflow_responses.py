@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
+from ci_eval.criteria._agentflow_criterion import last_expected, last_given
 from ci_eval.criteria._agentflow_judged import (
     AgentFlowJudged,
     Ask,
@@ -14,7 +15,6 @@ from ci_eval.criteria._agentflow_judged import (
     read_observed,
     shown,
 )
-from ci_eval.criteria._agentflow_traces import last_expected, last_given
 from ci_eval.criteria._answer_schemas import NUMBER, TEXT, TEXTS, strict
 from ci_eval.criteria._judge_scores import each_in, object_in, rationale_in, read_score, share_in
 from ci_eval.criteria._mean_of_samples import Sample

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from pydantic import model_validator
 
-from ci_eval.criteria._agentflow_traces import AgentFlowCriterion, last_expected, last_given
+from ci_eval.criteria._agentflow_criterion import AgentFlowCriterion, last_expected, last_given
 from ci_eval.criteria._rouge import rouge1_f, words
 from ci_eval.plugins.points import criterion
 from ci_eval.records.cases import EvalCase, Json, Status

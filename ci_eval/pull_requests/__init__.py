@@ -1,7 +1,7 @@
 """Posting to GitHub and GitLab: comments, check runs, issues, and the reports of forks.
 
-To the GitHub runner it hands the job summary, the annotations and the outputs of the step.  The
-texts of all these come from `reporters`.
+A comment is one for a suite: options, layout and sections are here, the text of each section comes
+from `reporters`.  To the GitHub runner it hands the job summary, annotations and outputs.
 
 Imports `config` and below.
 """

@@ -1,7 +1,7 @@
 """Records that pass between stages: cases, trials, results, findings.
 
 With what their values mean (scenarios of simulated users, reasons for a finish, questions to
-models), the errors that all stages raise, and the bounds of numbers in files.
+models, usage and versions of models), the errors that all stages raise, and bounds of numbers.
 
 Imports nothing else of ci-eval.
 """

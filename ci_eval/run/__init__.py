@@ -2,7 +2,8 @@
 
 Before, it checks what criteria and cases require.  Here are also the choices of one run: its
 baseline, its metadata, its further rounds, its arms (the change and its merge base) and the
-environments that these share; and the shards of a suite that several jobs run.
+environments that these share; the answers of people whom an agent waits for; and the shards of a
+suite that several jobs run.
 
 Imports `gate`, `config` and below.
 """

@@ -1,1 +1,1 @@
-"""`ci-eval baseline`: stores, shows, compares and removes the runs of a baseline."""
+"""`ci-eval baseline`: saves runs to a baseline if policy lets it; shows, compares, removes them."""

@@ -1,1 +1,1 @@
-"""`ci-eval evalset`: lossless creation, editing, conversion and migration of evalsets."""
+"""`ci-eval evalset`: lossless creation (also from traces), editing, conversion, migration."""

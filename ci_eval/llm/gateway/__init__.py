@@ -1,1 +1,4 @@
-"""The model gateway: agents' calls of models are recorded, replayed and metered; keys stay here."""
+"""The model gateway answers agents' calls of models: recorded, replayed, metered, and with limits.
+
+Keys stay here.  It tells apart the conversations that call, and fails calls on purpose if asked to.
+"""

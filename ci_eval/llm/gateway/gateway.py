@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ci_eval.forge.lineage import from_fork
-from ci_eval.llm.gateway.answering import Answering
+from ci_eval.llm.gateway.gateway_answering import Answering
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.gateway.model_cassette import ModelCassette
 from ci_eval.llm.gateway.open_conversations import (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ci_eval.criteria._agentflow_traces import AgentFlowCriterion
+from ci_eval.criteria._agentflow_criterion import AgentFlowCriterion
 from ci_eval.criteria.agentflow_texts import ContainsKeywords, RougeMatch
 from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.results import Score
