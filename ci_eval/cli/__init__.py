@@ -1,6 +1,7 @@
-"""Command-line interface: commands, options, console output, logs, error codes, reference pages.
+"""Command-line interface: commands, options, inputs, output on the console, logs, error codes.
 
 Each command is a module that ends with `_command`; the larger ones have packages of their own.
+Here are also what the GitHub Action runs, and the pages of reference.
 
 It may import every other package.
 """

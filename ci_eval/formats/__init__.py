@@ -1,7 +1,8 @@
 """What the readers of evalsets and recordings share: sniffing, messages and events of other tools.
 
-The readers themselves are in `evalsets` and `recordings`.  Replies of providers are read here, too:
-their streams, and the models that they report.
+Also personas of simulated users, and the cases of agents-cli.  The readers themselves are in
+`evalsets` and `recordings`.  Replies of providers are read here, too: their streams, and the models
+that they report.
 
 Imports `plugins` and below.
 """

@@ -1,7 +1,7 @@
 """Documents rendered from a report, one module each: pages, comments, issues, annotations.
 
-Private modules prepare parts of them: rows, cases, charts, times, the reasons of a verdict in
-words, and the evidence of scores and judges.
+Private modules prepare parts of them: rows, cases, outcomes of trials, charts, times, the reasons
+of a verdict in words, and the evidence of scores and judges.
 
 Imports `run_files` and below, and no other plugin package.
 """

@@ -1,6 +1,7 @@
 """Text: parsing YAML and JSON with limits, redacting secrets, escaping, our own templates.
 
-Also fingerprints, suggestions for misspelt words, and phrases for validation errors.
+Also streams of JSON, patterns, fingerprints, suggestions for misspelt words, and phrases for
+validation errors.
 
 Imports `stats` and `records`.
 """
