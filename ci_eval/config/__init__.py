@@ -1,7 +1,7 @@
 """`ci-eval.yaml` and the eval configs of ADK and AgentFlow: from text to a validated `Config`.
 
-Also what follows from a `Config` alone: presets, which criterion a name means, the selection of
-cases, the secrets it hands on.
+It opens the evalsets that they name.  Also what follows from a `Config` alone: presets, which
+criterion a name means, the selection of cases, the secrets it hands on.
 
 Imports the plugin packages and below, because a configuration names plugins.
 """
