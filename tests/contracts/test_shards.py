@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.project import content
@@ -107,6 +108,7 @@ def merged(project: Project, total: int, *, planned: bool, seed: int) -> dict[st
     return project.essence("merged")
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     cases=st.fixed_dictionaries({"smoke": st.integers(1, 24), "deep": st.integers(1, 12)}),

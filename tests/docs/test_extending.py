@@ -93,6 +93,7 @@ class Reader:
             assert re.search(f"^{pattern}$", shown, re.MULTILINE), shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", EXAMPLES, ids=lambda each: each.title)
 def test_an_example_is_installed_and_used(section: Section, tmp_path: Path) -> None:
     reader = Reader(tmp_path)

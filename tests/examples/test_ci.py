@@ -95,6 +95,7 @@ def in_shell(suite: Suite, *lines: str, **env: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.slow
 def test_the_shards_of_gitlab_are_merged(suite: Suite) -> None:
     text = (EXAMPLES / "gitlab-shards.yml").read_text(encoding="utf-8")
     jobs = parse_yaml(text, shown="the template").value
@@ -113,6 +114,7 @@ def test_the_shards_of_gitlab_are_merged(suite: Suite) -> None:
     assert (suite.folder / merge["artifacts"]["reports"]["junit"]).exists()
 
 
+@pytest.mark.slow
 def test_the_shards_of_kubernetes_are_merged(suite: Suite) -> None:
     text = (EXAMPLES / "kubernetes-shards.yaml").read_text(encoding="utf-8")
     shards, merge = (parse_yaml(each, shown="Job").value["spec"] for each in text.split("---\n"))

@@ -2,8 +2,11 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +46,18 @@ class Suite(Repo):
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def begin(self, count: int = 5, *, env: dict[str, str] | None = None, **files: str) -> None:
-        """Commit the agent, store a run of it, and begin a branch."""
+        """Commit the agent, store a run of it, and begin a branch.
+
+        A suite that began in the same way is copied, if nothing names its folder.
+        """
+        is_named = str(self.folder) in str(files)
+        if env or is_named or any(each.name != ".git" for each in self.folder.iterdir()):
+            self._begin(count, env or {}, files)
+        else:
+            shutil.rmtree(self.folder)
+            shutil.copytree(_begun(count, tuple(files.items())), self.folder, symlinks=True)
+
+    def _begin(self, count: int, env: dict[str, str], files: dict[str, str]) -> None:
         given = {
             "bot.py": YES,
             "ci-eval.yaml": CONFIG,
@@ -51,7 +65,7 @@ class Suite(Repo):
         }
         self.commit("agent", **{**given, "evals/smoke.csv": evalset(count), **files})
         if "store: file" in given["ci-eval.yaml"] and "ci-eval.yaml" not in files:
-            assert self.ci_eval("run", **env or {}).code == 0
+            assert self.ci_eval("run", **env).code == 0
             assert self.ci_eval("baseline", "save").code == 0
             self.commit("baseline")
         self.git("checkout", "--quiet", "-b", "change")
@@ -67,3 +81,14 @@ class Suite(Repo):
     @property
     def base_run(self) -> Path:
         return self.folder / "ci-eval-report/base/run.json"
+
+
+_BEGUN = tempfile.TemporaryDirectory(prefix="ci-eval-suites-")
+
+
+@cache
+def _begun(count: int, files: tuple[tuple[str, str], ...]) -> Path:
+    """Return the folder of a suite that nobody may change."""
+    suite = Suite(Path(tempfile.mkdtemp(dir=_BEGUN.name)) / "shop")
+    suite._begin(count, {}, dict(files))
+    return suite.folder

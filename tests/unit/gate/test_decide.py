@@ -690,6 +690,7 @@ def test_an_error_never_turns_anything_into_passed(suite: Suite, picked):
     assert broken.verdict().outcome != "passed"
 
 
+@pytest.mark.slow
 @settings(patient, max_examples=300)
 @given(suites(lax), places)
 def test_a_pass_that_becomes_an_error_never_turns_anything_into_passed(suite: Suite, picked):
@@ -751,6 +752,7 @@ def test_the_order_of_cases_and_criteria_changes_nothing(suite: Suite, random: R
     )
 
 
+@pytest.mark.slow
 @settings(patient, max_examples=150)
 @given(
     st.lists(st.tuples(st.sampled_from(LEVELS), st.sampled_from(LEVELS)), max_size=8),

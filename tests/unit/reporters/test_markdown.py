@@ -658,7 +658,7 @@ def test_documents_fit_whatever_the_number_of_cases(count: int) -> None:
     assert whole(text)
 
 
-@pytest.mark.parametrize("count", [1, 30, 3_000])
+@pytest.mark.parametrize("count", [1, 30, pytest.param(3_000, marks=pytest.mark.slow)])
 def test_documents_fit_whatever_the_size_of_values(count: int) -> None:
     report = many(count, evidence=HUGE)
     assert len(comment(report)) <= MAX_CHARACTERS

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ci_eval.llm.gateway import model_cassette
 from ci_eval.llm.gateway.answers import Answer
 from ci_eval.llm.gateway.model_cassette import (
     MAX_TEXT_CHARS,
@@ -144,9 +145,12 @@ def test_long_texts_of_a_request_are_cut_and_still_differ():
     assert len(one["a"][0]) < MAX_TEXT_CHARS + 50
 
 
-def test_an_answer_that_is_too_long_is_refused(tmp_path: Path):
+def test_an_answer_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(model_cassette, "MAX_LINE_BYTES", 1000)
+    add(opened(tmp_path / "c.jsonl"), place(1), "x" * 200)
     with pytest.raises(TooLongError):
-        add(opened(tmp_path / "c.jsonl"), place(1), "x" * (9 << 20) + "é" * (2 << 20))
+        # Fewer characters than bytes.
+        add(opened(tmp_path / "c.jsonl"), place(2), "x" * 100 + "é" * 150)
 
 
 @pytest.mark.parametrize(
