@@ -86,7 +86,8 @@ class Answering:
         ):
             conversation.release(digest, place.number)
             return await faulty(fault, request)
-        if options.mode in ("replay", "auto") and (found := self._cassette.get(place)):
+        is_replayed = options.mode in ("replay", "auto") or conversation.is_held_again
+        if is_replayed and (found := self._cassette.get(place)):
             conversation.succeed(digest, self._usage(call, found.answer, replayed=1))
             return _whole(found.answer, call)
         if options.mode == "replay":

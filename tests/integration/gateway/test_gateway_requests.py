@@ -42,7 +42,7 @@ class Client:
             return response.status, response.headers, await response.text()
 
     def begin(self, number: int = 1, key: TrialKey = KEY) -> Conversation:
-        return self.gateway.open(self.process, number, key, continues=False)
+        return self.gateway.open(self.process, number, key)
 
 
 @pytest.fixture
@@ -246,7 +246,7 @@ def test_a_stream_is_passed_on_as_it_comes(tmp_path):
         options = ModelOptions(mode="record", cassette="c.jsonl")
         async with gateway_for(options, context) as gateway, aiohttp.ClientSession() as session:
             process = gateway.process()
-            gateway.open(process, 1, KEY, continues=False)
+            gateway.open(process, 1, KEY)
             url = f"{process.base}/gemini/v1beta/models/m:streamGenerateContent?alt=sse"
             async with session.post(url, json={"contents": []}) as response:
                 chunk = await response.content.readany()
