@@ -6,6 +6,7 @@ trial an error, whatever the agent makes of it.
 
 import asyncio
 import importlib
+import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -112,8 +113,11 @@ class Gateway:
 
         app = web.Application(client_max_size=MAX_BODY)
         app.router.add_route("*", "/{path:.*}", self._handle)
+        # What an agent sends that is no HTTP would be shown as it is, with our traceback.
+        log = logging.getLogger(f"{__name__}.requests")
+        log.disabled = True
         # By default, a client that leaves ends no call: it is paid for, and read whole.
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_S)
+        runner = web.AppRunner(app, access_log=None, logger=log, shutdown_timeout=_SHUTDOWN_S)
         await runner.setup()
         try:
             site = web.TCPSite(runner, "127.0.0.1", 0)
