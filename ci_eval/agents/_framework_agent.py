@@ -136,7 +136,7 @@ class _Running:
             if trial.case.tool_mocks:
                 session["tool_mocks"]["used"] = memento["used"]
         found = _Conversation(self.agent, lease, session)
-        return self.models.session(found, trial, lease.link.env, lease.number, memento)
+        return self.models.session(found, trial, lease.link.env, lease.number)
 
 
 class _Conversation(Session):

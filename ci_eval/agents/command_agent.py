@@ -105,7 +105,7 @@ class _Commands:
         launch = replace(self.launch, env=env)
         process = await self.start(launch) if self.per == "session" else None
         found = _Conversation(self, launch, session, history, process)
-        return self.models.session(found, trial, env, 1, memento)
+        return self.models.session(found, trial, env, 1)
 
     async def start(self, launch: Launch) -> "_Process":
         process = _Process()

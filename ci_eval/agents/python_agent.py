@@ -86,7 +86,7 @@ class _Running:
             "history": [],
         }
         found = _Conversation(lease, held, resumable=self.resumable)
-        return self.models.session(found, trial, lease.link.env, lease.number, memento)
+        return self.models.session(found, trial, lease.link.env, lease.number)
 
 
 class _Conversation(Session):

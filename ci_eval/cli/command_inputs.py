@@ -101,7 +101,12 @@ def planned(
     mode = options.get("models") or ""
     loaded, context = load(config, runs_python=runs_python, models_mode=mode)
     job = job_name(context.env, options.get("section", ""))
-    context = replace(context, job=job, page_url=options.get("report_url", ""))
+    context = replace(
+        context,
+        job=job,
+        page_url=options.get("report_url", ""),
+        resumes=options.get("resume", False),
+    )
     loaded = replace(loaded, agents=in_mode(loaded.agents, mode))
     if options.get("judge_mode"):
         loaded = replace(loaded, judging=loaded.judging.in_mode(options["judge_mode"]))

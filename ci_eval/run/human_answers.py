@@ -16,6 +16,7 @@ from ci_eval.records.cases import (
     Json,
     Part,
 )
+from ci_eval.records.model_usage import ModelUsage
 from ci_eval.runtime.workers.canned_tools import Canned
 
 CONFIRMATION = "adk_request_confirmation"
@@ -93,13 +94,14 @@ def settled(waited: Invocation, answer: Content, output: Json) -> Invocation:
         final_response=Content.of_text(text, role="model"),
         intermediate_data=IntermediateData(),
         nodes=(),
+        metered=waited.metered and ModelUsage(),
         **dict.fromkeys(_TIMES_AND_COST, 0.0),
     )
     return joined(waited, answer, then)
 
 
 _TIMES_AND_COST = ("duration", "model_duration", "tool_duration", "cost_usd")
-_SUMMED = (*_TIMES_AND_COST, "nodes")
+_SUMMED = (*_TIMES_AND_COST, "nodes", "metered")
 
 
 def _sum(one: Any, other: Any) -> Any:

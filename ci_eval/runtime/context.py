@@ -43,6 +43,8 @@ class RunContext:
     """In the base arm, the context of the change; else `None`."""
     models_mode: str = ""
     """What to do with agents' calls of models, if the user says so for this run."""
+    resumes: bool = False
+    """Whether this run continues an interrupted one."""
     runs_python: bool = False
     """Whether the command runs code of the repository, such as agents and Python files that build
     evalsets."""

@@ -65,12 +65,18 @@ class ModelProject(Project):
         self.config(text.replace(before, after))
 
     def with_keys(self, models: Models) -> None:
-        for name, value in models.environment().items():
-            self._patch.setenv(name, value)
+        self.set(**models.environment())
 
     def without_keys(self) -> None:
-        for name in Models().environment():
-            self._patch.delenv(name, raising=False)
+        self.set(**dict.fromkeys(Models().environment()))
+
+    def set(self, **variables: str | None) -> None:
+        """Set variables of ours, or remove them."""
+        for name, value in variables.items():
+            if value is None:
+                self._patch.delenv(name, raising=False)
+            else:
+                self._patch.setenv(name, value)
 
     def run(self, *arguments: str, out: str = "out") -> Ended:
         return self.ci_eval("run", "--out", out, *arguments)
@@ -83,6 +89,11 @@ class ModelProject(Project):
             texts = [each["final_response"]["parts"][0]["text"] for each in row["invocations"]]
             found[row["eval_id"], row["repeat"]] = texts
         return found
+
+    def observed(self, out: str = "out") -> dict[tuple[str, int], Any]:
+        """Return all that was observed, by case and repeat, without times and ids of a run."""
+        rows = map(json.loads, (self.folder / out / "traces.jsonl").read_text().splitlines())
+        return {(each["eval_id"], each["repeat"]): _lasting(each) for each in rows}
 
     def errors(self, out: str = "out") -> dict[str, tuple[str, str]]:
         """Return the kind and the message of each trial's error, by case."""
@@ -97,3 +108,24 @@ class ModelProject(Project):
         results = json.loads((self.folder / out / "run.json").read_text())["results"]
         scores = [score for each in results for score in each["scores"]]
         return [score.get("value") for score in scores if score["name"] == name]
+
+
+_VARYING = {
+    *("duration", "duration_s", "model_duration", "tool_duration", "creation_timestamp"),
+    *("seconds", "replayed"),
+}
+"""What differs from run to run, whatever the models answer."""
+
+
+def _lasting(row: dict[str, Any]) -> Any:
+    ids: dict[str, int] = {}
+
+    def visit(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: visit(each, name) for name, each in value.items() if name not in _VARYING}
+        if isinstance(value, list):
+            return [visit(each) for each in value]
+        # Frameworks make ids of their own: of invocations, and of calls that have none.
+        return ids.setdefault(value, len(ids)) if key in ("id", "invocation_id") else value
+
+    return visit(row)

@@ -11,6 +11,7 @@ from ci_eval.records.bounds import MAX_COUNT
 from ci_eval.records.cases import Json
 from ci_eval.runtime.http import EventParser
 from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.redact import MIN_CHARS
 
 STREAM = "text/event-stream"
 MAX_MODEL_CHARS = 100
@@ -217,3 +218,31 @@ def _is_asked(event: bytes) -> bool:
     if b'"usage"' not in event:
         return True
     return not any(data.get("usage") and data.get("choices") == [] for data in data_of(event))
+
+
+# --- Our key in answers ---------------------------------------------------------------------------
+
+
+class WithoutKey:
+    """Passes an answer on, with `shown` for the key: some servers repeat the headers they got."""
+
+    def __init__(self, key: str, shown: str) -> None:
+        self._key = key.encode() if len(key) >= MIN_CHARS else b""
+        self._shown = shown.encode()
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Return all but an end that may be the beginning of the key."""
+        if not self._key:
+            return chunk
+        whole = (self._rest + chunk).replace(self._key, self._shown)
+        sizes = range(min(len(self._key) - 1, len(whole)), 0, -1)
+        begun = next((size for size in sizes if whole.endswith(self._key[:size])), 0)
+        known = len(whole) - begun
+        self._rest = whole[known:]
+        return whole[:known]
+
+    def end(self) -> bytes:
+        """Return the rest."""
+        rest, self._rest = self._rest, b""
+        return rest

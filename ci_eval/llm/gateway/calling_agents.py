@@ -114,9 +114,7 @@ class Models:
             return {}
         return self.gateway.variables(self.gateway.process(), self.given)
 
-    def session(
-        self, inner: Session, trial: Trial, env: Mapping[str, str], number: int, memento: Json
-    ) -> Session:
+    def session(self, inner: Session, trial: Trial, env: Mapping[str, str], number: int) -> Session:
         """Return a session whose calls are metered.
 
         `env` is the environment of its process, `number` the one that marks its calls.
@@ -124,8 +122,7 @@ class Models:
         if self.gateway is None:
             return inner
         process = self.gateway.at(env[ADDRESS])
-        continues = memento is not None
-        conversation = self.gateway.open(process, number, trial.key, continues=continues)
+        conversation = self.gateway.open(process, number, trial.key)
         return _Metered(inner, conversation, self.gateway, process.conversations, number)
 
 
@@ -195,7 +192,7 @@ class _Metered(Session):
 
     @property
     def memento(self) -> Json:
-        return None if self._gateway.replays else self._inner.memento
+        return None if self._gateway.has_cassette else self._inner.memento
 
     @property
     def output(self) -> str:

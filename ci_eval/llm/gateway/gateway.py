@@ -6,10 +6,10 @@ trial an error, whatever the agent makes of it.
 
 import asyncio
 import importlib
+import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ci_eval.forge.lineage import from_fork
@@ -59,6 +59,7 @@ class Gateway:
     ) -> None:
         self._options = options
         self._cassette = cassette
+        self._resumes = context.resumes
         self._answering = Answering(options, context, cassette, net)
         self._processes: dict[str, Process] = {}
         self._address = ""
@@ -87,19 +88,17 @@ class Gateway:
         return variables(process.base, PLACEHOLDER, self._options.providers, given)
 
     @property
-    def replays(self) -> bool:
+    def has_cassette(self) -> bool:
         """True if an interrupted conversation costs nothing to hold again."""
-        return self._options.mode in ("replay", "auto")
+        return self._options.mode != "live"
 
-    def open(
-        self, process: Process, number: int, key: TrialKey, *, continues: bool
-    ) -> Conversation:
-        """Begin a conversation, or continue an interrupted one, and return it."""
+    def open(self, process: Process, number: int, key: TrialKey) -> Conversation:
+        """Begin a conversation, and return it."""
         conversation = Conversation(key)
         if self._options.mode == "record":
-            if continues:
-                conversation.known = partial(self._cassette.numbers, conversation.trial)
-            else:
+            begun = self._cassette.take_begun(conversation.trial)
+            conversation.is_held_again = self._resumes and begun
+            if not conversation.is_held_again:
                 self._cassette.anew(conversation.trial)
         process.conversations[number] = conversation
         self.conversations += 1
@@ -114,8 +113,11 @@ class Gateway:
 
         app = web.Application(client_max_size=MAX_BODY)
         app.router.add_route("*", "/{path:.*}", self._handle)
+        # What an agent sends that is no HTTP would be shown as it is, with our traceback.
+        log = logging.getLogger(f"{__name__}.requests")
+        log.disabled = True
         # By default, a client that leaves ends no call: it is paid for, and read whole.
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_S)
+        runner = web.AppRunner(app, access_log=None, logger=log, shutdown_timeout=_SHUTDOWN_S)
         await runner.setup()
         try:
             site = web.TCPSite(runner, "127.0.0.1", 0)

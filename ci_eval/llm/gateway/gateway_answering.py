@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from ci_eval.forge.lineage import from_fork
 from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
 from ci_eval.llm.gateway.faults import fault_of, faulty
 from ci_eval.llm.gateway.gateway_options import ModelOptions
@@ -86,7 +87,8 @@ class Answering:
         ):
             conversation.release(digest, place.number)
             return await faulty(fault, request)
-        if options.mode in ("replay", "auto") and (found := self._cassette.get(place)):
+        is_replayed = options.mode in ("replay", "auto") or conversation.is_held_again
+        if is_replayed and (found := self._cassette.get(place)):
             conversation.succeed(digest, self._usage(call, found.answer, replayed=1))
             return _whole(found.answer, call)
         if options.mode == "replay":
@@ -101,17 +103,19 @@ class Answering:
     def _miss(self, asked: Asked) -> str:
         """Return the message about a request that is not recorded, with the nearest one that is."""
         place, cassette = asked.place, self._cassette
-        shown = asked.call.shown
+        shown, what_to_do = asked.call.shown, "record the case again"
+        if from_fork(self._context.env):
+            what_to_do = "it needs a maintainer's run, to record the case again"
         if known := len(cassette.numbers(place.trial, place.request)):
             often = f"{shown}: this request is recorded only {counted(known, 'time')}"
-            return f"{often} for this trial in {cassette.shown}; record the case again"
+            return f"{often} for this trial in {cassette.shown}; {what_to_do}"
         message = f"{shown}: this request is not recorded in {cassette.shown}"
         recorded = [each.request for each in cassette.calls(place.trial)]
         lines = [*self._nearest(asked, recorded)]
         if not lines:
-            return f"{message}, nor is any request of this trial; record the case"
+            return f"{message}, nor is any request of this trial; {what_to_do}"
         differs = "\n".join(lines)
-        return f"{message}; record the case again, or add to `models.ignore` what varies\n{differs}"
+        return f"{message}; {what_to_do}, or add to `models.ignore` what varies\n{differs}"
 
     def _nearest(self, asked: Asked, recorded: list[dict[str, Json]]) -> Iterator[str]:
         others = recorded or (each.request for each in self._cassette.calls())

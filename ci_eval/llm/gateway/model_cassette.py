@@ -74,6 +74,9 @@ class ModelCassette:
         """Path of the file in messages."""
         self._found: dict[str, dict[Place, tuple[int, int]]] = {}
         """By trial, the offset and the length of the last line of each call."""
+        self._begun: set[str] = set()
+        """The trials that a resumed run finds begun: those that an interrupted run recorded; all,
+        if the run ended by itself, and sorted the file."""
         self._is_changed = False
 
     def __len__(self) -> int:
@@ -97,7 +100,10 @@ class ModelCassette:
                 place = _place(found)
                 self._found.setdefault(place.trial, {})[place] = at, len(line)
             elif anew := _ANEW.fullmatch(line):
-                self._found.pop(anew[1].decode(), None)
+                trial = anew[1].decode()
+                self._found.pop(trial, None)
+                self._begun.add(trial)
+        self._begun = self._begun or {*self._found}
 
     def begin(self) -> None:
         """Create the file if it is missing, and check that it can be written.
@@ -124,6 +130,12 @@ class ModelCassette:
         for place in [place for each in trials for place in self._found.get(each, ())]:
             if found := self.get(place):
                 yield found
+
+    def take_begun(self, trial: str) -> bool:
+        """Return True if the run that this one resumes recorded calls of a trial; only once."""
+        is_begun = trial in self._begun
+        self._begun.discard(trial)
+        return is_begun
 
     def anew(self, trial: str) -> None:
         """Forget what was recorded of a trial, which is being recorded again."""

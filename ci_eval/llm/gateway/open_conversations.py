@@ -8,7 +8,7 @@ process; if there are several, none of them can be trusted, and each is held aga
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -49,10 +49,10 @@ class Conversation:
     """The requests that a provider has not answered so far, and how they failed."""
     taken: dict[str, set[int]] = field(default_factory=dict)
     """The numbers in use, by request."""
-    known: Callable[[str], set[int]] = lambda _: set()
-    """Returns the numbers that an interrupted part of the conversation used, by request."""
     tries: Counter[str] = field(default_factory=Counter)
     """How often each request was made, failed tries included."""
+    is_held_again: bool = False
+    """Whether an interrupted run has recorded the beginning, which is replayed."""
     streams: set[asyncio.Future[None]] = field(default_factory=set)
     """Answers that are being passed on."""
     is_over: bool = False
@@ -62,9 +62,7 @@ class Conversation:
 
     def take(self, request: str) -> int:
         """Return the number of one more request, among those equal to it."""
-        if request not in self.taken:
-            self.taken[request] = self.known(request)
-        taken = self.taken[request]
+        taken = self.taken.setdefault(request, set())
         number = next(each for each in range(len(taken) + 1) if each not in taken)
         taken.add(number)
         return number

@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlencode
 
 from ci_eval.llm.gateway.gateway_options import ProviderName
 from ci_eval.records.cases import Json
 
 _VERSION_HEADERS = ("anthropic-version", "anthropic-beta", "openai-beta")
 """Headers of clients that are passed on, because they decide what an answer looks like."""
-_QUERY = ("alt", "beta")
+_QUERY = re.compile("(alt|beta)=[a-z]{1,9}")
 """Parameters that are passed on."""
 _MODEL = r"(?P<model>[A-Za-z0-9][A-Za-z0-9._-]{0,127})"
 _CHARS_PER_MODEL = 200
@@ -44,12 +43,17 @@ class Provider:
         given = next((env[name] for name in self.addresses if env.get(name)), self.address)
         return given.rstrip("/")
 
+    def key_variable(self, env: Mapping[str, str]) -> str | None:
+        """Return the variable with the key; `None` if there is no key."""
+        return next((name for name in self.keys if env.get(name)), None)
+
     def key(self, env: Mapping[str, str]) -> tuple[str, str] | None:
         """Return the header with the key; `None` if there is no key."""
-        for name, (header, before) in self.keys.items():
-            if env.get(name):
-                return header, before + env[name]
-        return None
+        name = self.key_variable(env)
+        if name is None:
+            return None
+        header, before = self.keys[name]
+        return header, before + env[name]
 
 
 _GEMINI_VERBS = "generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents"
@@ -161,8 +165,8 @@ def route(
             continue
         for pattern, api in provider.routes:
             if found := pattern.fullmatch(rest):
-                kept = [pair for pair in parse_qsl(query) if pair[0] in _QUERY]
-                asked = f"{rest}?{urlencode(kept)}" if kept else rest
+                kept = "&".join(filter(_QUERY.fullmatch, query.split("&")))
+                asked = f"{rest}?{kept}" if kept else rest
                 return provider, api, asked, found.groupdict().get("model")
     return None
 

@@ -3,10 +3,10 @@
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ci_eval.llm.gateway.answers import STREAM, Answer, asks_for_usage
+from ci_eval.llm.gateway.answers import STREAM, Answer, WithoutKey, asks_for_usage
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.records.cases import Json
 from ci_eval.runtime.http import Net, Request, chunks
@@ -27,6 +27,7 @@ class Passing:
     call: Call
     response: "ClientResponse"
     request: Request
+    without_key: WithoutKey
     drops_usage: bool
     """Whether the client did not ask for the usage that the stream ends with."""
     before: bytes | None = None
@@ -47,7 +48,7 @@ class Passing:
         return {name: found[name] for name in _PASSED_BACK if name in found}
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives, and keep it.
+        """Yield the body as it arrives, without our key, and keep it.
 
         Raises:
             TrialError: the connection was lost, or the body is too long.
@@ -59,8 +60,12 @@ class Passing:
             return
         async with aclosing(chunks(self.request, self.response)) as found:
             async for chunk in found:
-                self.received.append(chunk)
-                yield chunk
+                if known := self.without_key.feed(chunk):
+                    self.received.append(known)
+                    yield known
+        if rest := self.without_key.end():
+            self.received.append(rest)
+            yield rest
 
     def answer(self) -> Answer:
         """Return the answer, which has been read whole."""
@@ -77,21 +82,23 @@ async def passed_on(call: Call, net: Net, env: Mapping[str, str]) -> AsyncIterat
         TrialError: there is no response.
 
     """
+    name = call.provider.key_variable(env)
+    without_key = WithoutKey(env[name] if name else "", f"[{name}]")
     more = asks_for_usage(call)
     if more:
         request = _request(call, more, env)
         async with net.opened(request) as response:
-            passing = Passing(call, response, request, drops_usage=True)
+            passing = Passing(call, response, request, without_key, drops_usage=True)
             body = b""
             if response.status == 400:
                 body = b"".join([chunk async for chunk in passing.chunks()])
-                passing = Passing(call, response, request, drops_usage=True, before=body)
+                passing = replace(passing, before=body, received=[])
             if b"stream_options" not in body:
                 yield passing
                 return
     request = _request(call, call.body, env)
     async with net.opened(request) as response:
-        yield Passing(call, response, request, drops_usage=False)
+        yield Passing(call, response, request, without_key, drops_usage=False)
 
 
 def _request(call: Call, body: dict[str, Json], env: Mapping[str, str]) -> Request:

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -42,7 +43,7 @@ class Client:
             return response.status, response.headers, await response.text()
 
     def begin(self, number: int = 1, key: TrialKey = KEY) -> Conversation:
-        return self.gateway.open(self.process, number, key, continues=False)
+        return self.gateway.open(self.process, number, key)
 
 
 @pytest.fixture
@@ -162,7 +163,55 @@ def test_a_redirect_is_not_followed_and_no_cookie_comes_back(tmp_path, models):
     assert len(models.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("alt=sse&key=of-the-agent", {"alt": ["sse"]}),
+        ("alt=http://evil.example&beta=a%0d%0ab&alt=json", {"alt": ["json"]}),
+    ],
+)
+def test_only_known_parameters_are_passed_on(tmp_path, models, query, kept):
+    async def body(client: Client) -> None:
+        client.begin()
+        url = f"{client.process.base}/openai/v1/chat/completions?{query}"
+        async with client.session.post(URL(url, encoded=True), json=HELLO) as response:
+            assert response.status == 200
+
+    behind(tmp_path, models, body, mode="live")
+    assert dict(models.request.query) == kept
+
+
 STREAM = {**HELLO, "stream": True}
+
+
+@pytest.mark.parametrize(("asked", "status"), [(HELLO, 200), (STREAM, 200), (STREAM, 400)])
+def test_a_key_that_a_provider_repeats_does_not_reach_the_agent(tmp_path, models, asked, status):
+    async def body(client: Client) -> Any:
+        client.begin()
+        return await client.send(CHAT, asked)
+
+    said = f"Incorrect API key provided: {KEYS['OPENAI_API_KEY']}."
+    reply = as_json({"error": {"message": said}}, status)
+    if asked == STREAM and status == 200:
+        reply = Reply(f"data: {said}\n\n".encode(), content_type="text/event-stream")
+    models.script.append(reply)
+    found, _, text = behind(tmp_path, models, body, mode="live")
+    assert found == status
+    assert "Incorrect API key provided: [OPENAI_API_KEY]." in text
+    assert KEYS["OPENAI_API_KEY"] not in text
+
+
+def test_what_is_no_http_is_not_logged(tmp_path, models, caplog):
+    async def body(client: Client) -> bytes:
+        host, _, port = client.address.rpartition("/")[2].partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nHost: ##[error]of the agent\r\n\r\n")
+        found = await reader.read(100)
+        writer.close()
+        return found
+
+    assert b" 400 " in behind(tmp_path, models, body, mode="live")
+    assert [each.name for each in caplog.records if each.levelno > logging.DEBUG] == []
 
 
 def test_the_usage_of_a_stream_is_counted_though_the_client_does_not_ask(tmp_path, models):
@@ -246,7 +295,7 @@ def test_a_stream_is_passed_on_as_it_comes(tmp_path):
         options = ModelOptions(mode="record", cassette="c.jsonl")
         async with gateway_for(options, context) as gateway, aiohttp.ClientSession() as session:
             process = gateway.process()
-            gateway.open(process, 1, KEY, continues=False)
+            gateway.open(process, 1, KEY)
             url = f"{process.base}/gemini/v1beta/models/m:streamGenerateContent?alt=sse"
             async with session.post(url, json={"contents": []}) as response:
                 chunk = await response.content.readany()

@@ -93,6 +93,21 @@ def test_a_request_that_is_not_recorded_is_an_error_that_shows_the_nearest_one(p
     assert message.endswith("+ temperature: 0.5")
 
 
+def test_a_miss_on_a_fork_asks_for_a_run_of_a_maintainer(project, models):
+    project.agent(PYTHON, CASSETTE, cases=1)
+    project.with_keys(models)
+    project.run()
+    project.without_keys()
+    project.set(CI_MERGE_REQUEST_SOURCE_PROJECT_ID="2", CI_MERGE_REQUEST_PROJECT_ID="1")
+    changed = PYTHON.replace("ask(message)", "ask(message + '!')")
+    (project.folder / "bot.py").write_text(changed)
+
+    ended = project.run("--models", "replay")
+
+    assert ended.code == 6
+    assert "it needs a maintainer's run, to record the case again" in project.errors()["c0"][1]
+
+
 def test_an_agent_that_hides_a_miss_is_an_error_all_the_same(project, models):
     code = CHAT + (
         "\n\ndef answer(message):\n"

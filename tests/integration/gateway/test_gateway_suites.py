@@ -89,11 +89,17 @@ def test_patterns_that_are_added_are_told(suite: Suite, models: Models):
     assert "agent bot: models.ignore" in comment.partition("| Criterion")[0]
 
 
-def test_a_killed_recording_is_resumed_without_asking_twice(suite: Suite, models: Models):
-    files = {"bot.py": PYTHON, "ci-eval.yaml": CONFIG, "evals/smoke.csv": evalset(5)}
-    suite.commit("agent", **files)
-    answers = [completion(f"question {number}") for number in range(3)]
-    delays = (0, 0, 600)
+TWICE = CHAT + (
+    "\n\ndef answer(message):\n"
+    "    first = ask(message)\n"
+    "    return ask(message) + ' after ' + first\n"
+)
+
+
+def kill_while_recording(suite: Suite, models: Models, *, calls: int) -> None:
+    """Record, and kill the run while it waits for the answer to a call."""
+    delays = (*[0] * (calls - 1), 600)
+    answers = [completion(f"question {number}") for number in range(calls)]
     models.script += map(lambda body, delay: as_json(body, delay_s=delay), answers, delays)
     variables = {**ENV, "PATH": os.environ["PATH"], **models.environment()}
     command = [sys.executable, "-m", "ci_eval", "run", "--models", "record"]
@@ -105,8 +111,14 @@ def test_a_killed_recording_is_resumed_without_asking_twice(suite: Suite, models
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     ) as child:
-        assert waits_for(lambda: len(models.requests) == 3)
+        assert waits_for(lambda: len(models.requests) == calls)
         os.killpg(child.pid, signal.SIGKILL)
+
+
+def test_a_killed_recording_is_resumed_without_asking_twice(suite: Suite, models: Models):
+    files = {"bot.py": PYTHON, "ci-eval.yaml": CONFIG, "evals/smoke.csv": evalset(5)}
+    suite.commit("agent", **files)
+    kill_while_recording(suite, models, calls=3)
 
     ended = suite.ci_eval("run", "--models", "record", "--resume", **models.environment())
 
@@ -115,3 +127,67 @@ def test_a_killed_recording_is_resumed_without_asking_twice(suite: Suite, models
     assert len(models.requests) == 6  # the third had no answer
     assert suite.ci_eval("run", "--models", "replay").code == 0
     assert suite.ci_eval("models", "check").code == 0
+
+
+def test_a_conversation_that_was_killed_is_held_again_with_its_recorded_answers(
+    suite: Suite, models: Models
+):
+    suite.commit(
+        "agent", **{"bot.py": TWICE, "ci-eval.yaml": CONFIG, "evals/smoke.csv": evalset(2)}
+    )
+    kill_while_recording(suite, models, calls=4)
+
+    ended = suite.ci_eval("run", "--models", "record", "--resume", **models.environment())
+
+    assert ended.code == 0, ended.err
+    assert len(models.requests) == 5  # the fourth had no answer
+    traces = suite.folder / "ci-eval-report/traces.jsonl"
+    assert '"question 1 #1 after question 2"' in traces.read_text()
+    assert suite.ci_eval("run", "--models", "replay").code == 0
+    assert '"question 1 #1 after question 2"' in traces.read_text()
+
+
+def test_a_recording_that_is_not_resumed_begins_anew(suite: Suite, models: Models):
+    suite.commit(
+        "agent", **{"bot.py": TWICE, "ci-eval.yaml": CONFIG, "evals/smoke.csv": evalset(2)}
+    )
+    kill_while_recording(suite, models, calls=4)
+
+    assert suite.ci_eval("run", "--models", "record", **models.environment()).code == 0
+    assert len(models.requests) == 8
+
+
+WAITS = (
+    CHAT
+    + """
+
+def answer(message, history, session):
+    if not isinstance(message, str):
+        return ask("Say that it is approved.")
+    return {"response": ask(message), "waits_for": [{"name": "approve"}]}
+"""
+)
+TALKS = """\
+{"name": "smoke", "cases": [{"id": "c0", "turns": [{"prompt": "Refund it."}], "human_answers": {},
+  "rerun_on_resume": true}]}
+"""
+
+
+def test_a_recording_that_waited_for_a_human_is_resumed_without_asking_twice(
+    suite: Suite, models: Models
+):
+    config = CONFIG.replace("evals/smoke.csv", "evals/smoke.json")
+    config = config.replace("response_match_score: 0.1", "ci/model_calls: 2")
+    suite.commit("agent", **{"bot.py": WAITS, "ci-eval.yaml": config, "evals/smoke.json": TALKS})
+    waited = suite.ci_eval("run", "--models", "record", **models.environment())
+    assert (waited.code, len(models.requests)) == (6, 1)
+    answered = TALKS.replace("{}", '{"approve": {"result": "yes"}}')
+    (suite.folder / "evals/smoke.json").write_text(answered)
+
+    ended = suite.ci_eval("run", "--models", "record", "--resume", **models.environment())
+
+    assert ended.code == 0, ended.err
+    assert len(models.requests) == 2
+    assert suite.ci_eval("run", "--models", "replay").code == 0
+    [result] = json.loads((suite.folder / "ci-eval-report/run.json").read_text())["results"]
+    assert result["scores"][0]["value"] == 2  # before the answer, and after it

@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from ci_eval.llm.gateway.answers import STREAM, Answer, Used, WithoutUsage, blocks, restored, used
+from ci_eval.llm.gateway.answers import (
+    STREAM,
+    Answer,
+    Used,
+    WithoutKey,
+    WithoutUsage,
+    blocks,
+    restored,
+    used,
+)
 from ci_eval.llm.gateway.providers import Call, checked_call, route
 from ci_eval.llm.prices import Price, Tokens, cost_of
 
@@ -185,3 +194,17 @@ def test_the_model_that_was_asked_for_is_priced_if_the_one_that_answered_is_unkn
     assert cost_of(names, Tokens(1, 1), {}, provider="google")
     assert cost_of(("own-model",), Tokens(1, 1), {}, provider="openai") is None
     assert cost_of(("gpt-4o-audio-preview",), Tokens(1, 1), {}, provider="openai") is None
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_a_key_in_an_answer_is_replaced_however_the_answer_is_divided(size: int):
+    key = "sk-sk-secret-1"
+    whole = f"sk sk-sk-sk-secret-1 and {key}{key[:9]}".encode()
+    found = WithoutKey(key, "[KEY]")
+    parts = [found.feed(whole[at : at + size]) for at in range(0, len(whole), size)]
+    assert b"".join([*parts, found.end()]) == f"sk sk-[KEY] and [KEY]{key[:9]}".encode()
+
+
+def test_what_is_no_key_is_passed_on_at_once():
+    assert WithoutKey("sk-secret-1", "[KEY]").feed(b"data: 1\n\n") == b"data: 1\n\n"
+    assert WithoutKey("", "[None]").feed(b"x") == b"x"

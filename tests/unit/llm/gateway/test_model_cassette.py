@@ -86,6 +86,22 @@ def test_a_trial_that_is_recorded_anew_loses_what_it_had(tmp_path: Path):
     assert len(opened(path)) == 2
 
 
+def test_a_resumed_run_knows_which_trials_an_interrupted_one_began(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    begun, other = key(), key("other")
+    add(opened(path), place(1, of=other), of=other)
+    writer = opened(path)
+    writer.anew(digest_of_trial(begun))
+    add(writer, place(1))
+
+    found = opened(path)  # after a kill
+    taken = [found.take_begun(digest_of_trial(each)) for each in (other, begun, begun)]
+    assert taken == [False, True, False]
+    writer.tidy()  # after an end, as of a run that waits for a human
+    found = opened(path)
+    assert [found.take_begun(digest_of_trial(each)) for each in (other, begun)] == [True, True]
+
+
 def test_the_order_of_lines_depends_on_no_order_of_calls(tmp_path: Path):
     calls = [(key(case, repeat), size) for case in "ba" for repeat in (1, 0) for size in (9, 3)]
     texts = []

@@ -21,12 +21,6 @@ def test_equal_requests_are_numbered_and_a_failed_one_gives_its_number_back():
     assert conversation.take("r") == 3
 
 
-def test_a_continued_conversation_goes_on_counting_where_it_was_interrupted():
-    conversation = Conversation(KEY, known=lambda request: {0, 1} if request == "r" else set())
-    assert [conversation.take("r"), conversation.take("r")] == [2, 3]
-    assert conversation.take("other") == 0
-
-
 def test_a_failure_is_an_error_unless_the_request_succeeds_later():
     conversation = Conversation(KEY)
     conversation.take("r")
