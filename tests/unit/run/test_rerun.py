@@ -251,9 +251,15 @@ def test_a_drop_in_doubt_first_draws_the_merge_base_and_then_both():
     drawn = frozenset({("a", "e")})
 
     def rounds(*further: float) -> tuple[str, str]:
-        """Return three cases of the change and of the merge base, and what further rounds show."""
+        """Return three cases of the change and of the merge base, and what further rounds show.
+
+        A fourth is a little better, so that no single case is suspected.
+        """
         more = "".join(f" | {value}" for value in further)
-        return tuple("\n".join(f"n{n} {value}{more}" for n in range(3)) for value in (0.6, 0.8))
+        three = ("\n".join(f"n{n} {value}{more}" for n in range(3)) for value in (0.6, 0.8))
+        return tuple(
+            f"{each}\nm {value}{more}" for each, value in zip(three, (0.81, 0.8), strict=True)
+        )
 
     (one, first), (two, second), (four, last) = rounds(), rounds(0.79), rounds(0.79, 0.78, 0.77)
 
