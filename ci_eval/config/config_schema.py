@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from ci_eval.config.criterion_names import Dialect
 from ci_eval.records.bounds import MAX_SECONDS, Value
 from ci_eval.records.cases import Record, ToolMocks
-from ci_eval.storage.gcs import GcsOptions
+from ci_eval.runtime.storage.gcs import GcsOptions
 from ci_eval.text.validation_messages import describe
 
 REPORTS = ("junit", "markdown", "summary", "annotations", "html")

@@ -26,7 +26,7 @@ from ci_eval.plugins.points import Agent, JudgedCriterion, Reporter
 from ci_eval.records.errors import ConfigError, Problem, UnknownPluginError, UsageError
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
-from ci_eval.storage.gcs import GcsOptions
+from ci_eval.runtime.storage.gcs import GcsOptions
 from ci_eval.text.suggest import as_share, did_you_mean
 from ci_eval.text.validation_messages import describe
 from ci_eval.text.yaml_files import Document, Loc, read_yaml

@@ -12,7 +12,7 @@ from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import Agent, Reporter
 from ci_eval.records.errors import Problem
-from ci_eval.storage.gcs import GcsOptions
+from ci_eval.runtime.storage.gcs import GcsOptions
 from ci_eval.text.yaml_files import Document
 
 

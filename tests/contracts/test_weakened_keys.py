@@ -36,7 +36,7 @@ from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.results import RunMeta
 from ci_eval.runtime.context import RunContext
-from ci_eval.storage.gcs import GcsOptions
+from ci_eval.runtime.storage.gcs import GcsOptions
 from ci_eval.text.yaml_files import read_yaml
 
 Keys = dict[str, Any]
