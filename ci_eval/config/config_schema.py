@@ -28,6 +28,8 @@ class RunOptions(Record):
     """Timeout of a trial in seconds; a trial that exceeds it is killed and counts as an error."""
     retries: int = Field(default=0, ge=0, le=10)
     """Number of retries of a trial that could not be observed."""
+    engine: str = "local"
+    """The [engine](engines.md), such as `ray`; its options are beside this key."""
 
 
 def _day(value: object) -> object:

@@ -59,9 +59,19 @@ class Part(NamedTuple):
     conduct: Conduct
     context: RunContext
     landed: Landed
+    total: int = 0
+    """The number of trials, if none is left out."""
 
 
-async def execute(parts: Sequence[Part], *, concurrency: int) -> None:
+Here = Callable[[int, ToTry], Awaitable[None]]
+"""Runs a trial of the part with that index on this machine."""
+Elsewhere = Callable[[Sequence[Part], Here], Awaitable[None]]
+"""Runs trials on other machines; those that must stay on this one, by what it is given."""
+
+
+async def execute(
+    parts: Sequence[Part], *, concurrency: int, elsewhere: Elsewhere | None = None
+) -> None:
     """Run every trial, those of several arms in turn, and pass on each trace as it arrives.
 
     A trial that could not be observed becomes a trace with an error; nothing that an agent
@@ -90,6 +100,11 @@ async def execute(parts: Sequence[Part], *, concurrency: int) -> None:
             }
             for part in parts
         ]
+        if elsewhere:
+            await elsewhere(
+                parts, lambda index, to_try: work(iter([(parts[index], started[index], to_try)]))
+            )
+            return
         trials = _in_turn(
             zip(repeat(part), repeat(running), part.trials)
             for part, running in zip(parts, started, strict=True)
