@@ -95,13 +95,18 @@ class Agent(Plugin):
 
     converses: ClassVar[bool] = True
     """Whether it needs a user to talk to; a recording does not."""
-    is_portable: ClassVar[bool] = False
-    """Whether its processes can run on another machine that has the folder of the configuration.
-    An agent that only waits for a server, or reads a file, stays with ci-eval."""
     takes_state: ClassVar[bool] = True
     """Whether a conversation can start from the `session_input.state` of its case."""
     model_option: ClassVar[str] = ""
     """The option with its model; empty if only traces name it."""
+
+    @property
+    def is_portable(self) -> bool:
+        """Whether its processes can run on another machine that has the configuration's folder.
+
+        An agent that only waits for a server, or reads a file, stays with ci-eval.
+        """
+        return False
 
     @abstractmethod
     def start(self, context: RunContext) -> AbstractAsyncContextManager[RunningAgent]:

@@ -17,7 +17,7 @@ from ci_eval.run.base_arm import MAX_REASON, NoBaseArmError, base_arm
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Collector, Outputs, Progress, Tally
 from ci_eval.run.distribute import Distribution
-from ci_eval.run.execute import Conduct, Here, Part, execute
+from ci_eval.run.execute import Conduct, Here, Part, execute, with_hints
 from ci_eval.run.participants import Participants
 from ci_eval.run.plan import Plan
 from ci_eval.run.rerun import Plans, Redraws, next_round
@@ -82,6 +82,7 @@ async def _play(drawn: Round, participants: Participants, concurrency: int) -> N
             agents = {name: arm.plan.config.agents[name] for name, _ in arm.plan.pairs}
             conduct = Conduct(arm.plan.config.run, others.users, arm.collector.begun)
             numbered = arm.collector.numbered(each)
+            landed = with_hints(landed, agents, arm.context)
             parts.append(Part(numbered, agents, conduct, arm.context, landed, count))
         cluster = await stack.enter_async_context(connected(drawn, parts))
         if cluster is None:

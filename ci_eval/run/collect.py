@@ -233,7 +233,8 @@ class Collector:
             self.tally.carried_over += 1
             return
         if earlier:
-            # A conversation that began anew after all shares no invocation with the earlier one.
+            # A conversation that began anew after all has other durations. Those that went on
+            # elsewhere come back as copies.
             pairs = zip(earlier.invocations, trace.invocations, strict=False)
             self._reused_invocations += sum(one == other for one, other in pairs)
         self._journal.add(trace, trial.fingerprint)

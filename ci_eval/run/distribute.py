@@ -18,6 +18,7 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Failure, Trace
 from ci_eval.run.execute import Here, Part, ToTry
 from ci_eval.run.node import OBSERVED, Batch, Observed
+from ci_eval.text.json_text import RESULT_DEPTH, parse_json
 from ci_eval.text.templates import counted
 
 _log = logging.getLogger(__name__)
@@ -160,7 +161,9 @@ class Distribution:
         task, env = self._task(part, batch), _variables(part)
         try:
             async for found in self.cluster.run(task, part.context.root, env):
-                for each in OBSERVED.validate_json(found):
+                # `validate_json` refuses what is nested as deeply as a trace may be.
+                row = parse_json(found, max_depth=RESULT_DEPTH)
+                for each in OBSERVED.validate_python(row):
                     await self._land(part, each, todo, losses)
         except TrialError as exc:
             failure = Failure(kind=exc.kind, message=str(exc))
@@ -187,6 +190,7 @@ class Distribution:
             agents={name: part.agents[name] for name in sorted(names)},
             options=part.conduct.options,
             folder=part.context.folder,
+            root=part.context.root,
             of_base=change is not None,
             foreign=change.clone.top if change else None,
             width=min(self.cluster.width, self.concurrency),

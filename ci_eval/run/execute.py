@@ -89,7 +89,6 @@ async def execute(
             else:
                 agent = running[trial.key.agent]
                 trace = await execute_trial(agent, trial, part.conduct, earlier)
-                trace = _hinted(trace, part)
             await part.landed(number, trial, trace)
 
     async with AsyncExitStack() as stack:
@@ -114,15 +113,18 @@ async def execute(
                 group.create_task(work(trials))
 
 
-def _hinted(trace: Trace, part: Part) -> Trace:
-    """Add to an error why the agent lacks an environment variable, if that is the cause."""
-    declared = getattr(part.agents[trace.key.agent], "env", {})
-    said = trace.error.message if trace.error else ""
-    hint = unseen_hint(said, declared, part.context)
-    if not (trace.error and hint):
-        return trace
-    error = trace.error.model_copy(update={"message": said + hint})
-    return trace.model_copy(update={"error": error})
+def with_hints(landed: Landed, agents: Mapping[str, Agent], context: RunContext) -> Landed:
+    """Add to errors why the agent lacks an environment variable, if that is the cause."""
+
+    async def hinted(number: int, trial: Trial, trace: Trace) -> None:
+        said = trace.error.message if trace.error else ""
+        hint = unseen_hint(said, getattr(agents[trial.key.agent], "env", {}), context)
+        if trace.error and hint:
+            error = trace.error.model_copy(update={"message": said + hint})
+            trace = trace.model_copy(update={"error": error})
+        await landed(number, trial, trace)
+
+    return hinted
 
 
 def _in_turn(each: Iterable[Iterator[T]]) -> Iterator[T]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ci_eval.config.config_schema import RunOptions
+from ci_eval.config.handed_secrets import declared
 from ci_eval.plugins.points import Agent
 from ci_eval.records.cases import Record
 from ci_eval.records.trials import Trace, Trial
@@ -21,6 +22,7 @@ from ci_eval.run.execute import Conduct, Part, ToTry, execute
 from ci_eval.run_files.resume import Begun
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.environments import moved
 
 
 class Observed(Record):
@@ -45,6 +47,8 @@ class Batch:
     options: RunOptions
     folder: str
     """The folder of the configuration as the user wrote it."""
+    root: Path
+    """The same folder on the machine of ci-eval."""
     of_base: bool
     """Whether they are of the merge base."""
     foreign: Path | None
@@ -62,12 +66,23 @@ class Batch:
             runner.run(_end(work))
 
     def _context(self, folder: Path, env: Mapping[str, str]) -> RunContext:
-        whole = {**os.environ, **env}
+        whole = {**self._own_variables(folder), **env}
+        if path := whole.get("PYTHONPATH"):
+            whole["PYTHONPATH"] = moved(path, str(self.root), str(folder))
         change = None
         if self.of_base:
             clone = Clone.without_git(self.foreign)
             change = RunContext(whole, folder, time.time, clone=clone)
         return RunContext(whole, folder, time.time, folder=self.folder, change=change)
+
+    def _own_variables(self, folder: Path) -> dict[str, str]:
+        """Return the variables of this machine, without those that agents get from the job.
+
+        If the job has no key, as for a fork, no agent gets that of a machine.
+        """
+        context = RunContext(os.environ, folder, time.time)
+        names = {name for agent in self.agents.values() for name in declared(agent, context)}
+        return {name: value for name, value in os.environ.items() if name not in names}
 
 
 async def _begin(

@@ -25,6 +25,10 @@ def refusal(engine: Ray, folder: Path, **env: str) -> UsageError:
     return found.value
 
 
+class TooLargeError(Exception):
+    pass
+
+
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
     """Returns a function after which connecting to a cluster raises an error."""
@@ -33,8 +37,8 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
         def init(**_: object) -> None:
             raise error
 
-        exceptions = SimpleNamespace(RayError=KeyError)
-        module = SimpleNamespace(init=init, exceptions=exceptions)
+        exceptions = SimpleNamespace(RayError=KeyError, RuntimeEnvSetupError=TooLargeError)
+        module = SimpleNamespace(init=init, exceptions=exceptions, shutdown=lambda: None)
         monkeypatch.setitem(sys.modules, "ray", module)
 
     return raising
@@ -59,6 +63,14 @@ def test_a_cluster_that_is_not_there_is_named(error, tmp_path, ray):
     ray(error)
 
     assert "there is no Ray cluster at 'auto'" in str(refusal(Ray(), tmp_path))
+
+
+def test_a_folder_that_is_too_large_is_no_missing_cluster(tmp_path, ray):
+    ray(TooLargeError("Package size (513MiB) exceeds the maximum size of 512MiB"))
+    found = refusal(Ray(), tmp_path)
+
+    assert "cannot be copied: Package size (513MiB)" in str(found)
+    assert "exclude" in found.hint
 
 
 def test_an_address_without_a_listener_is_refused_before_ray_waits_for_it(tmp_path, ray):

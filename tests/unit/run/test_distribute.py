@@ -1,19 +1,28 @@
 """Trials on a cluster: what is lost runs again, and nothing counts twice."""
 
 import asyncio
-import json
 import pickle
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pydantic import Field
 
+from ci_eval.agents.python_agent import Python
 from ci_eval.config.config_schema import RunOptions
 from ci_eval.plugins.engine import LostError, Task
 from ci_eval.plugins.points import Agent
-from ci_eval.records.cases import Content, ConversationScenario, EvalCase, Invocation
+from ci_eval.records.cases import (
+    Content,
+    ConversationScenario,
+    EvalCase,
+    FunctionCall,
+    IntermediateData,
+    Invocation,
+    Json,
+)
 from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.distribute import Distribution
@@ -22,22 +31,23 @@ from ci_eval.run.node import OBSERVED, Batch, Observed
 from ci_eval.run_files.resume import Begun
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared
+from ci_eval.text.json_text import MAX_DEPTH
 
 
-class Portable(Agent):
-    is_portable = True
-
+class Fixed(Agent):
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[None]:
         yield None
 
 
+class Portable(Fixed):
+    @property
+    def is_portable(self) -> bool:
+        return True
+
+
 class Declaring(Portable):
     env: Declared = Field(default={"API_KEY": None, "MODE": "fast"})
-
-
-class Fixed(Portable):
-    is_portable = False
 
 
 class Machines:
@@ -91,7 +101,7 @@ class Landed:
 def distribute(
     machines: Machines,
     planned: Sequence[Trial],
-    agent: type[Agent] = Portable,
+    agent: Callable[[], Agent] = Portable,
     *,
     env: Mapping[str, str] | None = None,
     earlier: Trace | None = None,
@@ -185,6 +195,28 @@ def test_what_only_this_machine_can_do_stays_here():
     assert distribute(Machines(), trials(1), earlier=done).here == [0]
 
 
+@pytest.mark.parametrize("models", [None, "replay"])
+def test_an_agent_stays_with_the_gateway_that_it_calls(models):
+    found = distribute(Machines(), trials(3), partial(Python, python="bot:reply", models=models))
+
+    assert found.here == ([0, 1, 2] if models else [])
+    assert sorted(found.traces) == [0, 1, 2]
+
+
+def test_a_trace_that_nests_as_deep_as_it_may_comes_back():
+    deep: Json = 1
+    for _ in range(MAX_DEPTH):
+        deep = [deep]
+    seen = Invocation(
+        user_content=Content.of_text("hello", role="user"),
+        intermediate_data=IntermediateData(tool_uses=(FunctionCall(name="f", args={"x": deep}),)),
+    )
+    trace = Trace(key=key(0), invocations=(seen,))
+    machines = Machines(lambda *_: iter([Observed(number=0, trace=trace)]))
+
+    assert distribute(machines, trials(1)).traces[0].invocations == (seen,)
+
+
 def test_an_agent_elsewhere_gets_the_variables_it_declares_and_no_others():
     machines = Machines()
     distribute(machines, trials(1), Declaring, env={"API_KEY": "s3cret", "OTHER": "no"})
@@ -220,28 +252,61 @@ def test_a_batch_is_as_long_as_it_should_be(seconds, left, expected):
     assert distribution.size(left) == expected
 
 
-def test_a_batch_runs_elsewhere_as_it_would_here(tmp_path):
-    (tmp_path / "bot.py").write_text(
-        "import os\n"
-        "def reply(message):\n"
-        "    if message == 'case1': raise ValueError('no')\n"
-        "    return os.environ['API_KEY'] + os.getcwd()\n"
-    )
-    from ci_eval.agents.python_agent import Python
-
-    agent = Python(python="bot:reply", env={"API_KEY": None})
-    asked = [Invocation(user_content=Content.of_text(f"case{n}", role="user")) for n in range(3)]
+def traces(folder: Path, code: str, *prompts: str, **env: str) -> dict[int, Trace]:
+    """Return what a batch of a Python agent leaves that gets KEY and API_KEY, in `folder`."""
+    (folder / "bot.py").write_text(code)
+    agent = Python(python="bot:reply", env={"API_KEY": None, "KEY": None})
+    asked = [Invocation(user_content=Content.of_text(each, role="user")) for each in prompts]
     to_try = tuple(
         (n, Trial(key(n), EvalCase(eval_id=f"case{n}", conversation=(each,))), None)
         for n, each in enumerate(asked)
     )
-    batch = Batch(to_try, {"bot": agent}, RunOptions(), "", of_base=False, foreign=None, width=2)
+    batch = Batch(
+        to_try,
+        {"bot": agent},
+        RunOptions(),
+        folder="",
+        root=Path("/of/the/job"),
+        of_base=False,
+        foreign=None,
+        width=2,
+    )
+    found = [each for line in batch(folder, env) for each in OBSERVED.validate_json(line)]
+    assert sorted(each.number for each in found) == [*range(len(prompts))]
+    return {each.number: each.trace for each in found}
 
-    lines = [*batch(tmp_path, {"API_KEY": "k"})]
-    found = {each.number: each.trace for line in lines for each in OBSERVED.validate_json(line)}
+
+def test_a_batch_runs_elsewhere_as_it_would_here(tmp_path):
+    code = (
+        "import os\n"
+        "def reply(message):\n"
+        "    if message == 'no': raise ValueError('no')\n"
+        "    return os.environ['API_KEY'] + os.getcwd()\n"
+    )
+    found = traces(tmp_path, code, "yes", "no", "yes", API_KEY="k")
 
     assert found[0].invocations[0].response == f"k{tmp_path}"
+    assert found[0].key == key(0)
     assert found[1].error
     assert found[1].error.kind == "raised"
-    assert json.loads(lines[0])[0]["trace"]["key"]["agent"] == "bot"
-    assert sorted(found) == [0, 1, 2]
+
+
+def test_an_agent_elsewhere_gets_no_key_of_the_machine_that_the_job_lacks(tmp_path, monkeypatch):
+    monkeypatch.setenv("API_KEY", "of the machine")
+    monkeypatch.setenv("KEY", "of the machine")
+    code = "import os\ndef reply(message):\n    return os.environ.get(message, 'none')\n"
+
+    found = traces(tmp_path, code, "API_KEY", "KEY", API_KEY="of the job")
+
+    assert [found[n].invocations[0].response for n in range(2)] == ["of the job", "none"]
+
+
+def test_folders_on_pythons_path_are_those_of_the_copy(tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "found_there.py").write_text("said = 'yes'\n")
+    code = "def reply(message):\n    import found_there\n    return found_there.said\n"
+
+    found = traces(tmp_path, code, "hello", PYTHONPATH="/of/the/job/lib")
+
+    assert not found[0].error
+    assert found[0].invocations[0].response == "yes"
