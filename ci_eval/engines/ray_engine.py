@@ -104,12 +104,13 @@ class Ray(Engine):
         if address == "auto":
             return
         host, _, port = address.rpartition(":")
+        if not (host and port.isascii() and port.isdecimal()):
+            raise _unreachable(address, "it is not `host:port`")
         try:
             async with asyncio.timeout(_REACHED_S):
                 _, writer = await asyncio.open_connection(host, int(port))
-        except (OSError, ValueError) as exc:
-            reason = str(exc) or "no answer"
-            raise _unreachable(address, reason) from None
+        except (OSError, OverflowError) as exc:
+            raise _unreachable(address, str(exc) or "no answer") from None
         writer.close()
 
     def _connect(self, ray: Any, runtime_env: Mapping[str, Any]) -> None:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -13,12 +15,17 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
+from servers.loopback import serving
+from servers.models import Models
 from support.documents import essence
 from support.git_repositories import ENV
 from support.git_suites import Ended, Suite, evalset
+from support.model_projects import CHAT
 from support.project import turn
 
-pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.xdist_group("ray")]
+import ci_eval
+
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 PYTHON = os.environ.get("CI_EVAL_RAY_PYTHON", "")
 SCRIPT = Path(__file__).parents[1] / "support" / "ray_cluster.py"
 WAIT_S = 120.0
@@ -121,41 +128,85 @@ def kill_tree(pid: int) -> None:
         kill_tree(each)
 
 
+def recordings(cases: int, repeats: int = 1) -> str:
+    """Return recorded traces of an agent that says yes."""
+    return "".join(
+        json.dumps({"eval_id": f"c{case}", "repeat": repeat, "invocations": [said(case)]}) + "\n"
+        for case in range(cases)
+        for repeat in range(repeats)
+    )
+
+
+def said(case: int) -> dict[str, object]:
+    return turn(f"question {case}", "yes")
+
+
 def keys_of(suite: Suite, folder: str = "ci-eval-report") -> list[str]:
     run = json.loads((suite.folder / folder / "run.json").read_text())
     return sorted(each["key"]["case"] for each in run["results"])
 
 
-def test_the_documents_are_those_of_one_machine_also_with_a_baseline_and_further_rounds(
-    cluster, suite
-):
-    config = CONFIG.replace(", env: [API_KEY, GATE]", "") + "baseline: {store: file}\n"
+def test_two_thousand_trials_are_the_same_whole_in_shards_and_on_the_cluster(cluster, suite):
+    config = CONFIG.replace(", env: [API_KEY, GATE]", "").replace(
+        "per_task", "repeats: 4, per_task"
+    )
     config = config.replace("agents:\n", "agents:\n  tape: {recorded: tape.jsonl}\n")
-    recorded = [
-        {"eval_id": f"c{number}", "invocations": [turn(f"question {number}", "yes")]}
-        for number in range(40)
-    ]
-    tape = "".join(json.dumps(each) + "\n" for each in recorded)
-    # One case breaks, another raises, and a recording is missing.
+    ignored = "/whole\n/ray\n/merged\n/[0-9]\n*report\n__pycache__\n"
+    files = {"ci-eval.yaml": config + "baseline: {store: file}\n", ".gitignore": ignored}
+    tape = recordings(250, repeats=4)
+    suite.begin(250, **files, **{"tape.jsonl": tape, "evals/smoke.csv": evalset(250)})
+    local = ("--engine", "local")
+    cluster.run(suite, "run", *local)
+    assert cluster.run(suite, "baseline", "save", "ci-eval-report/run.json").code == 0
+    suite.commit("baseline")
+    # Some cases break, others raise, and the last recording is missing.
     after = (
         "def answer(text):\n"
         "    number = int(text.split()[-1])\n"
-        "    if number == 9: raise ValueError('no answer')\n"
-        "    return 'no' if number == 7 else 'yes'\n"
+        "    if number % 50 == 9: raise ValueError(f'no answer to {number}')\n"
+        "    return 'no' if number % 50 == 7 else 'yes'\n"
     )
-    files = {"ci-eval.yaml": config, "tape.jsonl": tape, ".gitignore": "/local\n/ray\n*report\n"}
-    suite.begin(40, **files, **{"evals/smoke.csv": evalset(40)})
-    cluster.run(suite, "run")
-    assert cluster.run(suite, "baseline", "save", "ci-eval-report/run.json").code == 0
-    suite.commit("baseline")
     shorter = "".join(tape.splitlines(keepends=True)[:-1])
     suite.commit("change", **{"bot.py": after, "tape.jsonl": shorter})
 
-    here = cluster.run(suite, "run", "--engine", "local", "--out", "local")
+    whole = cluster.run(suite, "run", *local, "--out", "whole")
+    shards = [*"1234567"]
+    for each in shards:
+        cluster.run(suite, "run", *local, "--shard", f"{each}/7", "--out", each)
+    random.Random(7).shuffle(shards)
+    merged = cluster.run(suite, "merge", *shards, "--out", "merged")
     there = cluster.run(suite, "run", "--out", "ray")
 
-    assert (there.code, there.out.replace("ray", "local")) == (here.code, here.out)
-    assert essence(suite, "ray") == essence(suite, "local")
+    assert whole.code == 1
+    for name, least in (("whole/run.json", 2000), ("whole/base/run.json", 1)):
+        assert len(json.loads((suite.folder / name).read_text())["results"]) >= least
+    for folder, ended in (("merged", merged), ("ray", there)):
+        assert (ended.code, ended.out.replace(folder, "whole")) == (whole.code, whole.out)
+        assert essence(suite, folder) == essence(suite, "whole")
+
+
+def test_agents_behind_the_model_gateway_stay_with_it(cluster, suite):
+    bot = f"{CHAT}\ndef answer(text):\n    return ask(text).split()[0] + ' ' + os.getcwd()\n"
+    cloud = "import os\ndef answer(text):\n    return os.getcwd()\n"
+    config = CONFIG.replace(
+        '{python: "bot:answer", env: [API_KEY, GATE]}',
+        '{python: "bot:answer", models: live}\n  cloud: {python: "cloud:answer"}',
+    )
+    files = {"ci-eval.yaml": config, "bot.py": bot, "cloud.py": cloud}
+    suite.begin(3, **files, **{"evals/smoke.csv": evalset(3)})
+
+    models = Models()
+    with serving(models):
+        ended = cluster.run(suite, "run", **models.environment())
+
+    answers: dict[str, set[str]] = {"bot": set(), "cloud": set()}
+    for line in (suite.folder / "ci-eval-report/traces.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        assert not row.get("error"), ended.err
+        answers[row["agent"]].add(row["invocations"][0]["final_response"]["parts"][0]["text"])
+    assert answers["bot"] == {f"question {suite.folder}"}
+    assert "_ray_pkg_" in str(answers["cloud"])
+    assert len(models.requests) == 3
 
 
 def test_the_agents_of_the_merge_base_run_there_too(cluster, suite):
@@ -211,6 +262,29 @@ def test_a_run_that_was_killed_resumes_with_what_had_landed(tmp_path, cluster, s
     assert keys_of(suite) == sorted(f"c{number}" for number in range(40))
 
 
+def test_a_cluster_without_machines_ends_the_run_which_resumes(tmp_path, cluster, suite):
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    config = CONFIG.replace("per_task: 4", "per_task: 4, start_timeout_s: 5")
+    suite.begin(40, **{"ci-eval.yaml": config, "bot.py": WAITS, "evals/smoke.csv": evalset(40)})
+    traces = suite.folder / "ci-eval-report/traces.jsonl"
+    with started(cpus=1) as lost:
+        process = lost.begin(suite, "run", GATE=str(gate))
+        wait_until(lambda: traces.exists() and traces.read_text().count("\n") >= 8)
+        for raylet in lost.raylets:
+            kill_tree(raylet)
+        _, err = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 4
+    assert "the Ray cluster ran no task within 5 s" in err
+
+    (gate / "open").touch()
+    suite.write("ci-eval.yaml", CONFIG)
+    ended = cluster.run(suite, "run", "--resume", GATE=str(gate))
+    assert ended.code == 0
+    assert "reused 8 trials" in ended.err
+    assert keys_of(suite) == sorted(f"c{number}" for number in range(40))
+
+
 def test_an_interrupted_run_ends_as_on_one_machine(tmp_path, cluster, suite):
     gate = tmp_path / "gate"
     gate.mkdir()
@@ -231,20 +305,27 @@ def test_machines_get_the_files_and_keys_that_they_need_and_no_others(cluster, s
         "    files = sorted(f'{a}/{f}' for a, _, c in os.walk('.') for f in c if '/__' not in a)\n"
         "    return ' '.join([os.environ['API_KEY'].replace('3', 'e'), *files])\n"
     )
-    config = CONFIG.replace(", GATE]", "]").replace("per_task: 4", "per_task: 4, exclude: [big/]")
+    config = CONFIG.replace(", GATE]", "]").replace(
+        "per_task: 4", "per_task: 4, exclude: [big/, /sub/notes]"
+    )
     files = {"bot.py": listing, "ci-eval.yaml": config, ".gitignore": "ignored\n"}
-    suite.begin(1, **files, **{"big/data": "", "sub/more.py": "", "evals/smoke.csv": evalset(1)})
+    more = {"big/data": "", "sub/more.py": "", "sub/notes": "", "notes": ""}
+    (suite.folder.parent / "of_the_job").write_text("x")
+    (suite.folder / "leak").symlink_to("../of_the_job")
+    suite.begin(1, **files, **more, **{"evals/smoke.csv": evalset(1)})
     for name in (".env", "sub/.env.local", "ignored"):
         (suite.folder / name).write_text("x")
     secret = "s3cret-0123456789"
 
-    cluster.run(suite, "run", API_KEY=secret)
+    ended = cluster.run(suite, "run", API_KEY=secret)
 
+    assert "warning: not copied to the cluster: 'leak'; links are copied only if" in ended.err
     (line,) = (suite.folder / "ci-eval-report/traces.jsonl").read_text().splitlines()
     said = json.loads(line)["invocations"][0]["final_response"]["parts"][0]["text"].split()
     assert said == [
         secret.replace("3", "e"),
-        *("./.gitignore", "./bot.py", "./ci-eval.yaml", "./evals/smoke.csv", "./sub/more.py"),
+        *("./.gitignore", "./bot.py", "./ci-eval.yaml", "./evals/smoke.csv", "./notes"),
+        "./sub/more.py",
     ]
     session = (cluster.folder / "session_latest").resolve()
     logs = [path for path in session.rglob("*") if path.is_file()]
@@ -297,3 +378,27 @@ def test_a_cluster_that_cannot_be_used_is_a_usage_error(options, said, cluster, 
 
     assert ended.code == 4
     assert said in ended.err
+
+
+def test_a_cluster_with_another_version_of_ci_eval_is_a_usage_error(tmp_path, cluster, suite):
+    package = Path(ci_eval.__file__).parent
+    other = shutil.copytree(package, tmp_path / "other" / "ci_eval")
+    shutil.copytree(package.parent / "docs", tmp_path / "other" / "docs")
+    text = (other / "__init__.py").read_text()
+    (other / "__init__.py").write_text(text.replace(ci_eval.__version__, "99.0"))
+    suite.begin(1, **{"ci-eval.yaml": CONFIG, "evals/smoke.csv": evalset(1)})
+
+    ended = cluster.run(suite, "run", PYTHONPATH=str(other.parent))
+
+    assert ended.code == 4
+    assert f"the Ray cluster has ci-eval {ci_eval.__version__}, but this is 99.0" in ended.err
+
+
+def test_without_ray_the_extra_is_named(suite):
+    suite.begin(1, **{"ci-eval.yaml": CONFIG, "evals/smoke.csv": evalset(1)})
+
+    ended = suite.ci_eval("run")
+
+    assert ended.code == 4
+    assert "the engine 'ray' needs the package ray" in ended.err
+    assert "pip install 'ci-eval[ray]'" in ended.err
