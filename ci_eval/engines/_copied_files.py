@@ -1,13 +1,21 @@
 """The files of a folder that other machines get a copy of."""
 
 import os
+import re
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import Path
 
-_NEVER = (
-    *(".env*", "gha-creds-*.json", ".git", ".ci-eval"),
-    *(".venv", "venv", "node_modules", "__pycache__"),
+_NEVER = re.compile(
+    "|".join(
+        map(
+            translate,
+            (
+                *(".env*", "gha-creds-*.json", ".git", ".ci-eval"),
+                *(".venv", "venv", "node_modules", "__pycache__"),
+            ),
+        )
+    )
 )
 """Names of files and folders with secrets, or with what belongs to one machine."""
 
@@ -19,33 +27,37 @@ def mirror(folder: Path, copy: Path, *, left_out: Path) -> Iterator[str]:
     this machine, and a link to a folder may lead in circles.  What is never copied, such as the
     folder `left_out`, is not yielded.
     """
-    root, left_out = folder.resolve(), left_out.resolve()
-    for place, folders, files in os.walk(root):
-        here, there = Path(place), copy / Path(place).relative_to(root)
-        there.mkdir()
-        inner = [name for name in folders if not (_is_never(name) or here / name == left_out)]
-        links = [name for name in inner if (here / name).is_symlink()]
-        folders[:] = [name for name in inner if name not in links]
-        for name in files:
-            if _is_never(name):
-                continue
-            if (real := _file(here / name, root)) is None:
-                links.append(name)
-            else:
-                (there / name).symlink_to(real)
-        yield from (str((here / name).relative_to(root)) for name in links)
+    yield from _mirror(folder.resolve(), Path(), copy, left_out.resolve())
 
 
-def _file(path: Path, root: Path) -> Path | None:
-    """Return the file in `root` that a path leads to, if that may be copied."""
+def _mirror(root: Path, inner: Path, copy: Path, left_out: Path) -> Iterator[str]:
+    """Make the links in the folder `inner` of `root`, and in those in it."""
+    (copy / inner).mkdir()
+    with os.scandir(root / inner) as entries:
+        found = [each for each in entries if not _NEVER.match(each.name)]
+    for entry in found:
+        path = inner / entry.name
+        if entry.is_dir(follow_symlinks=False) and _is_text(entry.name):
+            if root / path != left_out:
+                yield from _mirror(root, path, copy, left_out)
+        elif _is_text(entry.name) and (file := _file(entry, root)):
+            (copy / path).symlink_to(file)
+        else:
+            yield str(path)
+
+
+def _file(entry: os.DirEntry[str], root: Path) -> Path | None:
+    """Return the file in `root` that an entry is, or leads to, if it may be copied."""
+    if not entry.is_symlink():
+        return Path(entry.path) if entry.is_file() else None
     try:
-        real = path.resolve() if path.is_symlink() else path
-        is_inside = real.is_relative_to(root) and real.is_file()
-    except (OSError, RuntimeError):  # it leads in circles
+        real = Path(entry.path).resolve()
+        inner = real.relative_to(root)
+    except (OSError, RuntimeError, ValueError):  # it leads in circles, or out of the folder
         return None
-    hidden = is_inside and any(map(_is_never, real.relative_to(root).parts))
-    return real if is_inside and not hidden else None
+    return real if real.is_file() and not any(map(_NEVER.match, inner.parts)) else None
 
 
-def _is_never(name: str) -> bool:
-    return any(fnmatchcase(name, each) for each in _NEVER)
+def _is_text(name: str) -> bool:
+    """Return True if a name is one that can be sent."""
+    return name.isascii() or name.encode(errors="replace").decode() == name

@@ -127,7 +127,7 @@ class Ray(Engine):
             hint = "leave files out by `run: {exclude: [data/]}`, or set `upload: false`"
             raise UsageError(message, hint=hint) from None
         except (OSError, RuntimeError, ValueError, SystemExit, ray.exceptions.RayError) as exc:
-            reason = _gist(exc)
+            reason = _gist(exc) or _gist(exc.__context__ or exc)
             if "Version mismatch" in str(exc):
                 message = f"the Ray cluster has another version of Python or Ray: {reason}"
                 hint = "run ci-eval with the Python and the Ray of the cluster"
@@ -147,7 +147,7 @@ def _imported() -> Any:
 
 def _unreachable(address: str, reason: str) -> UsageError:
     message = f"there is no Ray cluster at {address!r}: {reason}"
-    hint = "start one, or name its head: `run: {engine: ray, address: HOST:PORT}`"
+    hint = "start one of the same version, or name its head: `run: {address: HOST:PORT}`"
     return UsageError(message, hint=hint)
 
 

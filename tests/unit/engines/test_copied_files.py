@@ -80,6 +80,17 @@ def test_a_pipe_is_not_waited_for(folder):
     assert mirrored(folder) == ({"bot.py": "bot.py"}, ["pipe"])
 
 
+def test_a_name_that_is_no_text_is_not_copied(folder):
+    write(folder, "bot.py", "größe.md")
+    Path(os.fsdecode(os.fsencode(folder) + b"/bad\xff")).touch()
+    Path(os.fsdecode(os.fsencode(folder) + b"/folder\xff")).mkdir()
+
+    found, lacking = mirrored(folder)
+
+    assert found == {"bot.py": "bot.py", "größe.md": "größe.md"}
+    assert lacking == ["bad\udcff", "folder\udcff"]
+
+
 def test_the_folder_may_be_a_link_itself(folder):
     write(folder, "bot.py", "report/run.json")
     (folder.parent / "other").symlink_to(folder)
