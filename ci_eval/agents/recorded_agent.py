@@ -19,8 +19,8 @@ from ci_eval.records.errors import Problem, TrialError, UsageError, failure_kind
 from ci_eval.records.trials import Numbering, Recording, Trial, Try
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
-from ci_eval.storage.gcs import GcsOptions, Storage
-from ci_eval.storage.gs_uri import Place, is_place
+from ci_eval.runtime.storage.gcs import GcsOptions, Storage
+from ci_eval.runtime.storage.gs_uri import Place, is_place
 from ci_eval.text.json_stream import JsonFile
 from ci_eval.text.json_text import TRACE_DEPTH, NotJsonError, parse_json
 from ci_eval.text.validation_messages import explain

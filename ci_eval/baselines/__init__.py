@@ -2,5 +2,5 @@
 
 What they share is private: documents, indexes, the data branch, access to GitHub.
 
-Imports `forge`, `storage` and below, and no other plugin package.
+Imports `forge` and below, and no other plugin package.
 """

@@ -19,8 +19,8 @@ from ci_eval.records.results import Run, RunMeta
 from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
-from ci_eval.storage.gcs import Bucket, ChangedError, Entry, GcsOptions, Storage
-from ci_eval.storage.gs_uri import Place
+from ci_eval.runtime.storage.gcs import Bucket, ChangedError, Entry, GcsOptions, Storage
+from ci_eval.runtime.storage.gs_uri import Place
 
 _NO_COMMIT = "none"
 _HISTORY = 20

@@ -9,6 +9,7 @@ from typing import Any
 
 from ci_eval.cli import console, logs
 from ci_eval.config import load_config as configuration
+from ci_eval.config.engine_section import engine_named
 from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.config.selection import Selection
 from ci_eval.config.validated_config import Config
@@ -110,6 +111,8 @@ def planned(
     loaded = replace(loaded, agents=in_mode(loaded.agents, mode))
     if options.get("judge_mode"):
         loaded = replace(loaded, judging=loaded.judging.in_mode(options["judge_mode"]))
+    if options.get("engine"):
+        loaded = replace(loaded, engine=engine_named(options["engine"], loaded.engine))
     selection = Selection(
         agents=options["agent"],
         evalsets=options["evalset"],

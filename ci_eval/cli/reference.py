@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ci_eval.config.config_schema import ConfigFile, EvalSetSpec
+from ci_eval.config.config_schema import ConfigFile, EvalSetSpec, RunOptions
 from ci_eval.config.presets import PRESETS
 from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.plugins import points
@@ -30,6 +30,7 @@ KINDS: dict[str, PluginRegistry[Any]] = {
     "simulators": points.simulator,
     "baselines": points.baseline,
     "reporters": points.reporter,
+    "engines": points.engine,
 }
 _PRESETS = "presets"
 
@@ -207,6 +208,9 @@ def json_schema() -> dict[str, Any]:
     properties["preset"] |= _presets_schema(shared)
     properties["judge"] |= _judge_schema(shared)
     properties["simulator"] |= _simulator_schema(shared)
+    engines = [_engine_schema(name, shared) for name in points.engine]
+    properties["run"] = {**properties["run"], "anyOf": engines}
+    properties["run"].pop("$ref", None)
     stores = [_store_schema(name, shared) for name in points.baseline]
     properties["baseline"] = {**properties["baseline"], "anyOf": [*stores, {"type": "null"}]}
     properties["reports"]["items"] = {"anyOf": [{"enum": list(points.reporter)}, _reports(shared)]}
@@ -288,6 +292,15 @@ def _store_schema(name: str, shared: dict[str, Any]) -> dict[str, Any]:
     schema = _plugin_schema(points.baseline[name], shared)
     schema["properties"] = {"store": {"const": name}, **schema["properties"]}
     return schema
+
+
+def _engine_schema(name: str, shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of `run:`: options of all runs and those of one engine."""
+    schema = _plugin_schema(points.engine[name], shared)
+    all_runs = _schema_of(RunOptions, shared)["properties"]
+    named = {"engine": {**all_runs["engine"], "const": name}}
+    required = {} if name == all_runs["engine"]["default"] else {"required": ["engine"]}
+    return {**schema, **required, "properties": {**all_runs, **schema["properties"], **named}}
 
 
 def _reports(shared: dict[str, Any]) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from ci_eval.run.plan import plan
 from ci_eval.run.requirements import absent, unread_expectations, wrong_cases
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
-from ci_eval.storage.gcs import Storage
-from ci_eval.storage.gs_uri import is_place
+from ci_eval.runtime.storage.gcs import Storage
+from ci_eval.runtime.storage.gs_uri import is_place
 from ci_eval.text.json_text import parse_relaxed
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.templates import counted, terminal

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from ci_eval.config.criterion_names import Dialect
 from ci_eval.records.bounds import MAX_SECONDS, Value
 from ci_eval.records.cases import Record, ToolMocks
-from ci_eval.storage.gcs import GcsOptions
+from ci_eval.runtime.storage.gcs import GcsOptions
 from ci_eval.text.validation_messages import describe
 
 REPORTS = ("junit", "markdown", "summary", "annotations", "html")
@@ -28,6 +28,8 @@ class RunOptions(Record):
     """Timeout of a trial in seconds; a trial that exceeds it is killed and counts as an error."""
     retries: int = Field(default=0, ge=0, le=10)
     """Number of retries of a trial that could not be observed."""
+    engine: str = "local"
+    """The [engine](engines.md), such as `ray`; its options are beside this key."""
 
 
 def _day(value: object) -> object:

@@ -39,20 +39,20 @@ def with_secrets(context: RunContext, config: Config) -> RunContext:
 def handed(agent: Agent | UnderPython, context: RunContext) -> Iterator[tuple[str, str]]:
     """Yield the names and values of variables that `agent` gets beyond the usual ones."""
     named = _VARIABLE.findall(json.dumps(agent.model_dump(mode="json")))
-    yield from passed_on(context.env, sorted({*_declared(agent, context), *named}))
+    yield from passed_on(context.env, sorted({*declared(agent, context), *named}))
 
 
-def _declared(agent: Agent | UnderPython, context: RunContext) -> set[str]:
+def declared(agent: Agent | UnderPython, context: RunContext) -> set[str]:
     """Return the names of our variables that the `env:` of `agent` passes on."""
-    declared = getattr(agent, "env", {})
-    taken = {name: value for name, value in declared.items() if value is None}
+    named = getattr(agent, "env", {})
+    taken = {name: value for name, value in named.items() if value is None}
     more = agent_environment(context, taken).keys() - agent_environment(context, {}).keys()
     return set(more)
 
 
 def files(config: Config, context: RunContext) -> dict[str, Path]:
     """Return the files named in variables that agents get, such as a credentials file."""
-    names = {name for agent in config.agents.values() for name in _declared(agent, context)}
+    names = {name for agent in config.agents.values() for name in declared(agent, context)}
     found = {name: Path(context.env[name]) for name in sorted(names) if name in context.env}
     return {name: path for name, path in found.items() if path.is_absolute() and _is_file(path)}
 

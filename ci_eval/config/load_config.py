@@ -10,6 +10,7 @@ from ci_eval.config.config_document import DocumentReader
 from ci_eval.config.config_schema import REPORTS, ConfigFile, EvalSetSpec, RunOptions
 from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
+from ci_eval.config.engine_section import read_engine, without_engine
 from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge_section import read_judging, read_simulation
 from ci_eval.config.open_evalset import reader_of
@@ -26,7 +27,7 @@ from ci_eval.plugins.points import Agent, JudgedCriterion, Reporter
 from ci_eval.records.errors import ConfigError, Problem, UnknownPluginError, UsageError
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
-from ci_eval.storage.gcs import GcsOptions
+from ci_eval.runtime.storage.gcs import GcsOptions
 from ci_eval.text.suggest import as_share, did_you_mean
 from ci_eval.text.validation_messages import describe
 from ci_eval.text.yaml_files import Document, Loc, read_yaml
@@ -96,7 +97,8 @@ class _Reader(DocumentReader):
         elif not ConfigFile.model_fields.keys() & raw.keys():
             self.problem(f"is not a configuration of ci-eval: {known_formats.described(raw)}")
             raw = {}
-        file = self.validated(ConfigFile, raw, ()) if raw else None
+        file = self.validated(ConfigFile, _without_engine(raw), ()) if raw else None
+        engine = read_engine(self, raw.get("run"))
         self._gcs = file.gcs if file else self._gcs
         dialect = raw.get("dialect") if raw.get("dialect") in DIALECTS else None
         agents = self._each("agents", raw, self._agent)
@@ -129,6 +131,7 @@ class _Reader(DocumentReader):
             criteria=criteria,
             judging=judging.beside(run.concurrency),
             run=run,
+            engine=engine,
             baseline=baseline,
             gcs=file.gcs,
             gate=file.gate,
@@ -332,6 +335,10 @@ class _Reader(DocumentReader):
             if not low <= value <= high:
                 share = as_share(value, high)
                 self.problem(f"must lie between {low:g} and {high:g}{share}", loc)
+
+
+def _without_engine(raw: dict[str, Any]) -> dict[str, Any]:
+    return {**raw, "run": without_engine(raw["run"])} if "run" in raw else raw
 
 
 _ENDINGS = ("", ".yaml", ".yml", ".json")

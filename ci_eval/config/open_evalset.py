@@ -13,9 +13,9 @@ from ci_eval.plugins.points import EvalSetReader
 from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.errors import EvalSetError, Problem
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.storage.adk_storage import evalset_place
-from ci_eval.storage.downloads import Copy
-from ci_eval.storage.gcs import Storage
+from ci_eval.runtime.storage.adk_storage import evalset_place
+from ci_eval.runtime.storage.downloads import Copy
+from ci_eval.runtime.storage.gcs import Storage
 
 
 def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:

@@ -10,9 +10,10 @@ from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.llm.judge_settings import Judging, Simulation
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.engine import Engine
 from ci_eval.plugins.points import Agent, Reporter
 from ci_eval.records.errors import Problem
-from ci_eval.storage.gcs import GcsOptions
+from ci_eval.runtime.storage.gcs import GcsOptions
 from ci_eval.text.yaml_files import Document
 
 
@@ -28,6 +29,8 @@ class Config:
     criteria: Mapping[str, AnyCriterion]
     judging: Judging
     run: RunOptions
+    engine: Engine
+    """Where trials are run."""
     baseline: BaselineStore | None
     gcs: GcsOptions
     """Options for Google Cloud Storage."""

@@ -17,6 +17,7 @@ from ci_eval.config.config_schema import GateOptions, MatrixRow, RunOptions
 from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_facts import facts_of
 from ci_eval.config.criterion_names import DIALECTS
+from ci_eval.config.engine_section import without_engine
 from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge_section import read_judging, read_simulation
 from ci_eval.llm.judge_settings import Judging, Simulation
@@ -110,7 +111,10 @@ def read_earlier(
         played = playing(judging, simulation)
     given = section(value, "criteria").get("from")
     try:
-        options = {**(criteria.file.run if criteria.file else {}), **(value.get("run") or {})}
+        options = {
+            **(criteria.file.run if criteria.file else {}),
+            **(without_engine(value.get("run")) or {}),
+        }
         return EarlierConfig(
             value=value,
             gate=GateOptions.model_validate(value.get("gate") or {}),

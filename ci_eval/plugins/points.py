@@ -13,6 +13,7 @@ judge      `ci_eval.judges`        `start(context)`, `answer(question)`
 simulator  `ci_eval.simulators`    `next_message(case, so_far, panel)`
 baseline   `ci_eval.baselines`     `load(lineage, …)`, `save(run, …)`
 reporter   `ci_eval.reporters`     `render(report, results)`
+engine     `ci_eval.engines`       `start(context, folders)`, `run(task, …)`
 ========== ======================= ==========================================
 """
 
@@ -26,6 +27,7 @@ from pydantic import Field
 
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.engine import Engine
 from ci_eval.plugins.plugin import Plugin, PluginRegistry, Reader, ReaderRegistry
 from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.evalset_facts import OpenedEvalSet
@@ -97,6 +99,14 @@ class Agent(Plugin):
     """Whether a conversation can start from the `session_input.state` of its case."""
     model_option: ClassVar[str] = ""
     """The option with its model; empty if only traces name it."""
+
+    @property
+    def is_portable(self) -> bool:
+        """Whether its processes can run on another machine that has the configuration's folder.
+
+        An agent that only waits for a server, or reads a file, stays with ci-eval.
+        """
+        return False
 
     @abstractmethod
     def start(self, context: RunContext) -> AbstractAsyncContextManager[RunningAgent]:
@@ -379,9 +389,10 @@ judge = PluginRegistry[Judge]("judge", "ci_eval.judges", "judge")
 simulator = PluginRegistry[Simulator]("simulator", "ci_eval.simulators", "simulator")
 baseline = PluginRegistry[BaselineStore]("baseline store", "ci_eval.baselines", "baseline")
 reporter = PluginRegistry[Reporter]("reporter", "ci_eval.reporters", "reporter")
+engine = PluginRegistry[Engine]("engine", "ci_eval.engines", "engine")
 
 POINTS: tuple[PluginRegistry[Any], ...] = (
     *(agent, evalset, recording, criterion),
-    *(judge, simulator, baseline, reporter),
+    *(judge, simulator, baseline, reporter, engine),
 )
 """Every registry, in the order of `ci-eval list`."""

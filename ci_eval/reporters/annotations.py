@@ -14,7 +14,7 @@ from ci_eval.records.results import TrialResult
 from ci_eval.reporters._case_changes import Place
 from ci_eval.reporters._trial_outcomes import MAX_PATH, Outcome, Outcomes
 from ci_eval.run_files import report_phrases
-from ci_eval.storage.gs_uri import is_place
+from ci_eval.runtime.storage.gs_uri import is_place
 from ci_eval.text.templates import counted, terminal, workflow_command
 
 MAX_OF_LEVEL = 10

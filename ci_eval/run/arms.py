@@ -3,18 +3,21 @@
 import logging
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ci_eval.forge.lineage import began
+from ci_eval.plugins.engine import Cluster
+from ci_eval.records.errors import UsageError
 from ci_eval.records.results import JudgeUsage, RunMeta, TrialResult
 from ci_eval.records.trials import Trial
 from ci_eval.run.base_arm import MAX_REASON, NoBaseArmError, base_arm
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Collector, Outputs, Progress, Tally
-from ci_eval.run.execute import Conduct, Part, execute
+from ci_eval.run.distribute import Distribution
+from ci_eval.run.execute import Conduct, Here, Part, execute, with_hints
 from ci_eval.run.participants import Participants
 from ci_eval.run.plan import Plan
 from ci_eval.run.rerun import Plans, Redraws, next_round
@@ -39,23 +42,65 @@ class Arm(NamedTuple):
 class Round(NamedTuple):
     """The trials of a round."""
 
-    trials: Sequence[tuple[Arm, Iterator[Trial]]]
+    trials: Sequence[tuple[Arm, Iterator[Trial], int]]
+    """The trials of each arm, and their number."""
     added: tuple[int, int] = (0, 0)
     """The number of trials of the change and of its base arm that were not planned."""
 
 
 async def play(drawn: Round, participants: Participants, *, concurrency: int) -> None:
-    """Execute and score a round, the trials of both arms in turn."""
+    """Execute and score a round, the trials of both arms in turn.
+
+    Raises:
+        UsageError: an agent can never start, or the engine cannot.
+
+    """
+    with _refusal_alone():
+        await _play(drawn, participants, concurrency)
+
+
+@contextmanager
+def _refusal_alone() -> Iterator[None]:
+    """Raise a `UsageError` by itself, out of the groups in which tasks raise it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        refusal: BaseException | None = group.subgroup(UsageError)
+        while isinstance(refusal, BaseExceptionGroup):
+            refusal = refusal.exceptions[0]
+        if refusal is None:
+            raise
+        raise refusal from None
+
+
+async def _play(drawn: Round, participants: Participants, concurrency: int) -> None:
     async with AsyncExitStack() as stack:
         parts = []
-        for arm, each in drawn.trials:
+        for arm, each, count in drawn.trials:
             others = participants.apart()
             landed = await stack.enter_async_context(scoring(arm.plan, others, arm.collector))
             agents = {name: arm.plan.config.agents[name] for name, _ in arm.plan.pairs}
             conduct = Conduct(arm.plan.config.run, others.users, arm.collector.begun)
             numbered = arm.collector.numbered(each)
-            parts.append(Part(numbered, agents, conduct, arm.context, landed))
-        await execute(parts, concurrency=concurrency)
+            landed = with_hints(landed, agents, arm.context)
+            parts.append(Part(numbered, agents, conduct, arm.context, landed, count))
+        cluster = await stack.enter_async_context(connected(drawn, parts))
+        if cluster is None:
+            await execute(parts, concurrency=concurrency)
+            return
+
+        async def elsewhere(parts: Sequence[Part], here: Here) -> None:
+            await Distribution(cluster, here, concurrency).run(parts)
+
+        await execute(parts, concurrency=concurrency, elsewhere=elsewhere)
+
+
+def connected(drawn: Round, parts: Sequence[Part]) -> AbstractAsyncContextManager[Cluster | None]:
+    """Connect to the machines for a round."""
+    arm = drawn.trials[0][0]
+    folders = [part.context.root for part in parts]
+    folder = arm.collector.folder.absolute()
+    return arm.plan.config.engine.start(arm.context, folders, left_out=folder)
 
 
 class Confirmation(NamedTuple):
@@ -167,7 +212,11 @@ class Arms:
         drawn += [(self.base, found.base)] if self.base else []
         change, *base = (redraw.count(arm.plan) for arm, redraw in drawn)
         _log.info("a further round of %d trials: %s", change + sum(base), found)
-        trials = [(arm, redraw.trials(arm.plan)) for arm, redraw in drawn if redraw]
+        trials = [
+            (arm, redraw.trials(arm.plan), redraw.count(arm.plan))
+            for arm, redraw in drawn
+            if redraw
+        ]
         return Round(trials, (change, sum(base)))
 
     def planned_rounds(self) -> Iterator[Round]:
@@ -175,7 +224,8 @@ class Arms:
 
         They are all trials of the change and, if nothing is stored to compare with, of its base.
         """
-        yield Round([(self.change, self.change.plan.trials())])
+        plan = self.change.plan
+        yield Round([(self.change, plan.trials(), plan.count)])
         if self.baseline and not self.baseline.runs and (found := self.next_round()):
             yield found
 

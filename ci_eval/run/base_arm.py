@@ -25,6 +25,7 @@ from ci_eval.run.plan import Plan, plan
 from ci_eval.run.shared_environments import share
 from ci_eval.runtime.clone import NO_CLONE
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.environments import moved
 from ci_eval.runtime.git import GitError
 from ci_eval.runtime.isolation import account, admit_alone
 from ci_eval.runtime.workspace import agent_workspace
@@ -130,14 +131,8 @@ def _own_context(context: RunContext, tree: Path, root: Path) -> RunContext:
     top, env = str(context.clone.top), dict(context.env)
     if path := env.get("PYTHONPATH"):
         # Modules of the change must not be imported into its base.
-        folders = (_moved(each, top, str(tree)) for each in path.split(os.pathsep))
-        env["PYTHONPATH"] = os.pathsep.join(folders)
+        env["PYTHONPATH"] = moved(path, top, str(tree))
     return replace(context, env=env, root=root, clone=NO_CLONE, change=context)
-
-
-def _moved(path: str, top: str, tree: str) -> str:
-    is_inside = Path(os.path.normpath(path)).is_relative_to(top)
-    return str(Path(tree, os.path.relpath(path, top))) if is_inside else path
 
 
 def _agents(planned: Plan, before: Plan) -> Mapping[str, Agent]:

@@ -199,6 +199,11 @@ class Collector:
     ) -> None:
         self._open.__exit__(kind, value, traceback)
 
+    @property
+    def folder(self) -> Path:
+        """The output directory."""
+        return self._outputs.folder
+
     def numbered(self, trials: Iterator[Trial]) -> Iterator[ToTry]:
         """Yield each trial with its number and any earlier observation."""
         for number, trial in enumerate(trials, start=self._next):
@@ -228,9 +233,10 @@ class Collector:
             self.tally.carried_over += 1
             return
         if earlier:
-            # A conversation that began anew after all shares no invocation with the earlier one.
+            # A conversation that began anew after all has other durations. Those that went on
+            # elsewhere come back as copies.
             pairs = zip(earlier.invocations, trace.invocations, strict=False)
-            self._reused_invocations += sum(one is other for one, other in pairs)
+            self._reused_invocations += sum(one == other for one, other in pairs)
         self._journal.add(trace, trial.fingerprint)
 
     def scored(self, number: int, trace: Trace, result: TrialResult) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from ci_eval.storage.gs_uri import is_place
+from ci_eval.runtime.storage.gs_uri import is_place
 
 _LISTING = (".json", ".jsonl", ".yaml", ".yml", ".csv")
 _ENDINGS = (".evalset.json", *_LISTING)

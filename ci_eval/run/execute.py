@@ -59,9 +59,19 @@ class Part(NamedTuple):
     conduct: Conduct
     context: RunContext
     landed: Landed
+    total: int = 0
+    """The number of trials, if none is left out."""
 
 
-async def execute(parts: Sequence[Part], *, concurrency: int) -> None:
+Here = Callable[[int, ToTry], Awaitable[None]]
+"""Runs a trial of the part with that index on this machine."""
+Elsewhere = Callable[[Sequence[Part], Here], Awaitable[None]]
+"""Runs trials on other machines; those that must stay on this one, by what it is given."""
+
+
+async def execute(
+    parts: Sequence[Part], *, concurrency: int, elsewhere: Elsewhere | None = None
+) -> None:
     """Run every trial, those of several arms in turn, and pass on each trace as it arrives.
 
     A trial that could not be observed becomes a trace with an error; nothing that an agent
@@ -79,7 +89,6 @@ async def execute(parts: Sequence[Part], *, concurrency: int) -> None:
             else:
                 agent = running[trial.key.agent]
                 trace = await execute_trial(agent, trial, part.conduct, earlier)
-                trace = _hinted(trace, part)
             await part.landed(number, trial, trace)
 
     async with AsyncExitStack() as stack:
@@ -90,6 +99,11 @@ async def execute(parts: Sequence[Part], *, concurrency: int) -> None:
             }
             for part in parts
         ]
+        if elsewhere:
+            await elsewhere(
+                parts, lambda index, to_try: work(iter([(parts[index], started[index], to_try)]))
+            )
+            return
         trials = _in_turn(
             zip(repeat(part), repeat(running), part.trials)
             for part, running in zip(parts, started, strict=True)
@@ -99,15 +113,18 @@ async def execute(parts: Sequence[Part], *, concurrency: int) -> None:
                 group.create_task(work(trials))
 
 
-def _hinted(trace: Trace, part: Part) -> Trace:
-    """Add to an error why the agent lacks an environment variable, if that is the cause."""
-    declared = getattr(part.agents[trace.key.agent], "env", {})
-    said = trace.error.message if trace.error else ""
-    hint = unseen_hint(said, declared, part.context)
-    if not (trace.error and hint):
-        return trace
-    error = trace.error.model_copy(update={"message": said + hint})
-    return trace.model_copy(update={"error": error})
+def with_hints(landed: Landed, agents: Mapping[str, Agent], context: RunContext) -> Landed:
+    """Add to errors why the agent lacks an environment variable, if that is the cause."""
+
+    async def hinted(number: int, trial: Trial, trace: Trace) -> None:
+        said = trace.error.message if trace.error else ""
+        hint = unseen_hint(said, getattr(agents[trial.key.agent], "env", {}), context)
+        if trace.error and hint:
+            error = trace.error.model_copy(update={"message": said + hint})
+            trace = trace.model_copy(update={"error": error})
+        await landed(number, trial, trace)
+
+    return hinted
 
 
 def _in_turn(each: Iterable[Iterator[T]]) -> Iterator[T]:

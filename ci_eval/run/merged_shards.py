@@ -69,7 +69,7 @@ class MergedShards:
             UsageError: a result does not belong to the round, or two shards have one.
 
         """
-        for arm, trials in planned.trials:
+        for arm, trials, _ in planned.trials:
             is_change = arm is arms.change
             folders = [
                 (each, each.folder if is_change else base_folder(each.folder))

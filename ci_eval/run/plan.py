@@ -32,9 +32,9 @@ from ci_eval.run.evalset_names import distinct_names, suggested_pattern, without
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained, path_error, similar_path
-from ci_eval.storage.adk_storage import evalset_place
-from ci_eval.storage.gcs import Storage
-from ci_eval.storage.gs_uri import Place, fits_object, has_pattern, is_place, literal
+from ci_eval.runtime.storage.adk_storage import evalset_place
+from ci_eval.runtime.storage.gcs import Storage
+from ci_eval.runtime.storage.gs_uri import Place, fits_object, has_pattern, is_place, literal
 from ci_eval.text.fingerprint import fingerprint, of_case
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import Loc

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ci_eval.runtime.git import GitError, Repository
 from ci_eval.runtime.isolation import belongs_to_agents
@@ -86,6 +86,13 @@ class Clone:
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
         self.folder = Path(os.path.normpath(folder.absolute()))
         self.env = env
+
+    @classmethod
+    def without_git(cls, top: Path | None) -> Self:
+        """Return a clone of which only the top is known, as on another machine."""
+        clone = cls(top or Path(os.devnull), {})
+        clone.__dict__["_found"] = _Found(_NoClone(clone.folder, {}, reason="not read"), top=top)
+        return clone
 
     @property
     def view(self) -> Repository:

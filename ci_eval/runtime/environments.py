@@ -83,6 +83,16 @@ def agent_environment(context: RunContext, declared: Variables) -> dict[str, str
     return found
 
 
+def moved(search_path: str, old: str, new: str) -> str:
+    """Return a path like `PYTHONPATH` with the folders in `old` as they are in `new`."""
+    return os.pathsep.join(_moved(each, old, new) for each in search_path.split(os.pathsep))
+
+
+def _moved(path: str, old: str, new: str) -> str:
+    is_inside = Path(os.path.normpath(path)).is_relative_to(old)
+    return str(Path(new, os.path.relpath(path, old))) if is_inside else path
+
+
 def find_program(name: str, *, root: Path, env: Mapping[str, str]) -> str | None:
     """Return the program `name`: a path relative to `root`, or a name on the PATH of `env`.
 

@@ -36,7 +36,7 @@ from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.results import RunMeta
 from ci_eval.runtime.context import RunContext
-from ci_eval.storage.gcs import GcsOptions
+from ci_eval.runtime.storage.gcs import GcsOptions
 from ci_eval.text.yaml_files import read_yaml
 
 Keys = dict[str, Any]
@@ -333,6 +333,11 @@ HARMLESS: dict[str, str] = {
     "agents.base": "the base arm is run as the merge base's own configuration says",
     "run": "its keys have entries",
     "run.concurrency": SPEED,
+    "run.engine": SPEED,
+    **dict.fromkeys(
+        ("run.address", "run.cpus", "run.per_task", "run.start_timeout_s", "run.upload"), SPEED
+    ),
+    "run.exclude": "an agent that lacks a file fails, and is never measured less",
     "gate": "its keys have entries",
     "gate.allow_unjudged.reason": SHOWN,
     "gate.accept.reason": SHOWN,
@@ -377,7 +382,7 @@ def keys() -> Iterator[str]:
     """Yield every key of the configuration; those of criteria are walked on their own."""
     nested: dict[str, list[type[BaseModel]]] = {
         "": [ConfigFile],
-        "run.": [RunOptions],
+        "run.": [RunOptions, *_types(points.engine)],
         "gate.": [GateOptions],
         "gate.accept.": [Acceptance],
         "gate.quarantine.": [Quarantine],

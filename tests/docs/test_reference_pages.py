@@ -56,6 +56,11 @@ as in `shop: {python: "shop:answer"}`.""",
     "baselines": """# Baseline stores
 
 Stores of the runs to compare with: `baseline: {store: file, path: …}`.""",
+    "engines": """# Engines
+
+Where trials are run: `run: {engine: ray, address: auto}`, or `--engine ray`. Set the keys below
+beside those of [all runs](config.md#under-run). [Trials on a Ray cluster](../ray.md) describes
+how to use one.""",
     "reporters": """# Reports
 
 Reports to publish: list them under `reports:`, by name or as `{name: options}`.""",

@@ -23,7 +23,7 @@ from support.project import CASES, GREETS, REFUNDS, Project
 
 from ci_eval.agents._agent_server import _free_port
 from ci_eval.records.errors import ExitCode
-from ci_eval.storage.gcs import GcsOptions, Storage
+from ci_eval.runtime.storage.gcs import GcsOptions, Storage
 
 PYTHONS = {"2.13": "CI_EVAL_ADK_PYTHON", "2.3": "CI_EVAL_ADK23_PYTHON"}
 SCRIPT = Path(__file__).with_name("adk_storage_speaks.py")

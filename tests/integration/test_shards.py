@@ -5,9 +5,9 @@ import random
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.documents import essence
 from support.git_suites import CONFIG, Suite, evalset
 
 BREAKS = """\
@@ -18,9 +18,6 @@ def answer(text):
         raise ValueError(f"no answer to {number}")
     return "no" if number == 7 else "yes"
 """
-_VARIES = re.compile(
-    r"\d{8}T\d{6}Z-\w{8}|( \d+ \w+)+ older,|(\d+ \w+ )+of agent time|time(stamp)?=\"[^\"]*\""
-)
 
 
 @pytest.fixture
@@ -35,32 +32,6 @@ def divided(tmp_path_factory: pytest.TempPathFactory) -> Suite:
     suite.begin(12)
     in_shards(suite, 3)
     return suite
-
-
-def essence(suite: Suite, folder: str) -> Any:
-    """Return all that a run left, but for times and ids."""
-    path = suite.folder / folder
-    found = {}
-    for name in ("run.json", "base/run.json", "report.json"):
-        if (path / name).exists():
-            found[name] = timeless(json.loads((path / name).read_text()))
-    found["traces"] = sorted(
-        json.dumps(timeless(json.loads(line)), sort_keys=True)
-        for line in (path / "traces.jsonl").read_text().splitlines()
-    )
-    for name in ("comment.md", "summary.md", "annotations.txt", "junit.xml"):
-        found[name] = timeless((path / name).read_text())
-    return found
-
-
-def timeless(value: Any) -> Any:
-    """Return a JSON value without times and ids."""
-    if isinstance(value, dict):
-        left_out = ("duration_s", "duration", "created", "baseline_created")
-        return {key: timeless(each) for key, each in value.items() if key not in left_out}
-    if isinstance(value, str):
-        return _VARIES.sub("", value)
-    return [timeless(each) for each in value] if isinstance(value, list) else value
 
 
 def in_shards(suite: Suite, total: int, *args: str, plan: str = "") -> list[str]:
@@ -352,7 +323,5 @@ def test_a_plan_balances_what_stored_runs_took(suite):
 def test_a_plan_tells_when_more_shards_do_not_help(suite):
     suite.begin(9)
     shown = suite.ci_eval("plan", "--shards", "3").out
-    assert re.search(
-        r"^3 shards of [1-4]( to [3-7])? trials, expected to take ", shown, re.MULTILINE
-    )
+    assert re.search(r"^3 shards of [1-4]( to [3-7])? trials, expected to ", shown, re.MULTILINE)
     assert "run.concurrency is 2 for the whole suite, so more than 2 shards do not help" in shown

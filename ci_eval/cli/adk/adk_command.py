@@ -31,7 +31,7 @@ from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import refuse_links_out
-from ci_eval.storage.gcs import Storage
+from ci_eval.runtime.storage.gcs import Storage
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from ci_eval.cli.evalset.evalset_argument import located
 from ci_eval.config.config_schema import EvalSetSpec
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.storage.adk_storage import EVALSET_SUFFIX as SUFFIX
-from ci_eval.storage.adk_storage import evalset_object
-from ci_eval.storage.gs_uri import SCHEME, Place, is_place
+from ci_eval.runtime.storage.adk_storage import EVALSET_SUFFIX as SUFFIX
+from ci_eval.runtime.storage.adk_storage import evalset_object
+from ci_eval.runtime.storage.gs_uri import SCHEME, Place, is_place
 from ci_eval.text.suggest import did_you_mean
 
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")

@@ -25,9 +25,9 @@ from ci_eval.run.plan import Plan
 from ci_eval.run_files.file_names import RUN_FILE, TRACES_FILE
 from ci_eval.run_files.run_file import read_run
 from ci_eval.runtime.context import RunContext
-from ci_eval.storage.adk_storage import BucketHistory, FolderHistory, History
-from ci_eval.storage.gcs import Storage
-from ci_eval.storage.gs_uri import Place, is_place
+from ci_eval.runtime.storage.adk_storage import BucketHistory, FolderHistory, History
+from ci_eval.runtime.storage.gcs import Storage
+from ci_eval.runtime.storage.gs_uri import Place, is_place
 from ci_eval.text.json_text import TRACE_DEPTH, parse_json
 from ci_eval.text.redact import Secrets
 

@@ -10,10 +10,10 @@ from ci_eval.config.load_config import gcs_options
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.run_files.run_file import replacing
-from ci_eval.storage.adk_storage import evalset_place
-from ci_eval.storage.downloads import Copy
-from ci_eval.storage.gcs import Bucket, Entry, Storage
-from ci_eval.storage.gs_uri import Place, is_place
+from ci_eval.runtime.storage.adk_storage import evalset_place
+from ci_eval.runtime.storage.downloads import Copy
+from ci_eval.runtime.storage.gcs import Bucket, Entry, Storage
+from ci_eval.runtime.storage.gs_uri import Place, is_place
 
 
 class File(ABC):

@@ -10,14 +10,14 @@ from ci_eval.cli.evalset.evalset_editing import EvalSetFile
 from ci_eval.config.open_evalset import reader_of
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.storage.adk_storage import (
+from ci_eval.runtime.storage.adk_storage import (
     EVALSET_SUFFIX,
     check_segment,
     evalset_object,
     evalset_place,
     id_from,
 )
-from ci_eval.storage.gs_uri import Place, is_place
+from ci_eval.runtime.storage.gs_uri import Place, is_place
 
 MAX_FILES = 10_000
 """Maximum number of files in a folder that are searched for evalsets."""

@@ -15,7 +15,7 @@ from ci_eval.plugins.plugin import Syntax
 from ci_eval.records.cases import EvalCase, Json, SessionInput
 from ci_eval.records.errors import EvalSetError, Problem, UsageError
 from ci_eval.records.evalset_facts import EvalSet, OpenedEvalSet
-from ci_eval.storage.adk_storage import id_from
+from ci_eval.runtime.storage.adk_storage import id_from
 from ci_eval.text.json_text import parse_strict
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import read_text

@@ -16,8 +16,8 @@ from ci_eval.formats.sniff import syntax_of
 from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.errors import EvalSetError, Problem, UsageError
 from ci_eval.records.evalset_facts import EvalSet, OpenedEvalSet
-from ci_eval.storage.adk_storage import check_id
-from ci_eval.storage.gs_uri import is_place
+from ci_eval.runtime.storage.adk_storage import check_id
+from ci_eval.runtime.storage.gs_uri import is_place
 from ci_eval.text.yaml_files import read_text
 
 OLDER = ("adk_flat", "adk_legacy")

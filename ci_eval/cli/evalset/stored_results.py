@@ -15,8 +15,8 @@ from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.shared_options import json_option
 from ci_eval.records.cases import AdkRecord
 from ci_eval.records.errors import ExitCode, Problem, UsageError
-from ci_eval.storage.adk_storage import HISTORY, RESULT_SUFFIX, result_folder
-from ci_eval.storage.gs_uri import Place, is_place
+from ci_eval.runtime.storage.adk_storage import HISTORY, RESULT_SUFFIX, result_folder
+from ci_eval.runtime.storage.gs_uri import Place, is_place
 from ci_eval.text.json_text import RESULT_DEPTH, NotJsonError, parse_json
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.templates import duration, plain, terminal

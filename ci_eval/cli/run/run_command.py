@@ -54,6 +54,7 @@ from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
     help="Run only shard I of N, and decide nothing; auto: as the CI numbers the job.",
 )
 @click.option("--plan", metavar="FILE", help="Plan of the shards, by `ci-eval plan --shards N`.")
+@click.option("--engine", metavar="NAME", help="Where to run trials: local, or ray.")
 @record_option
 @judge_mode_option
 @models_option

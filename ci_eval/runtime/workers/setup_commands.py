@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shlex
+import sys
 import time
 from asyncio import AbstractEventLoop, Lock, Task
 from collections import Counter
@@ -38,6 +39,8 @@ DEPENDENCY_FILES = (
 """The files that name the dependencies to install."""
 MAX_READ = 16 * 1024 * 1024
 """The largest such file that is read, in bytes; a larger one is compared by size and time."""
+_POLL_S = 0.1
+"""How often to look whether another process has finished the same setup."""
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for a writer
 
 
@@ -124,14 +127,18 @@ class Setup:
         note = self.context.root / NOTES / self._name
         async with lock:
             try:
-                if await asyncio.to_thread(self._is_noted, note):
-                    return
-                note.unlink(missing_ok=True)
-                await self._run_all()
-                await asyncio.to_thread(self._note, note)
+                async with _alone(note):
+                    await self._unless_done(note)
             except OSError as exc:
                 message = f"the setup cannot be recorded in {str(NOTES)!r}: {exc.strerror}"
                 raise TrialError("start", message) from None
+
+    async def _unless_done(self, note: Path) -> None:
+        if await asyncio.to_thread(self._is_noted, note):
+            return
+        await asyncio.to_thread(note.unlink, missing_ok=True)
+        await self._run_all()
+        await asyncio.to_thread(self._note, note)
 
     async def _run_all(self) -> None:
         began = time.monotonic()
@@ -186,6 +193,25 @@ class Setup:
         named = {self.context.root / word for command in self.commands for word in command}
         found = {path for pattern in DEPENDENCY_FILES for path in self.context.root.glob(pattern)}
         yield from sorted(path for path in named | found if path.is_file())
+
+
+@asynccontextmanager
+async def _alone(note: Path) -> AsyncIterator[None]:
+    """Keep other processes from the same setup, such as tasks of a cluster on this machine."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    note.parent.mkdir(parents=True, exist_ok=True)
+    with note.with_suffix(".lock").open("a") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                await asyncio.sleep(_POLL_S)
+        yield
 
 
 def _digest(value: Any) -> str:

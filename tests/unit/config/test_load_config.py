@@ -94,6 +94,7 @@ matrix:
         "concurrency": 2,
         "timeout_s": 1.5,
         "retries": 1,
+        "engine": "local",
     }
     assert config.baseline == FileStore(path="base.json", window=2)
     assert config.gate.min_score == {"words": 0.4}

@@ -9,7 +9,7 @@ from support.project import GREETS, REFUNDS, TRACKS, Project
 from ci_eval.cli.evalset.evalset_argument import evalset_files, located
 from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import EvalSetError, UsageError
-from ci_eval.storage.adk_storage import check_id, id_from
+from ci_eval.runtime.storage.adk_storage import check_id, id_from
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.records.errors import UsageError
-from ci_eval.storage import downloads
-from ci_eval.storage.downloads import Bounded, Copy
-from ci_eval.storage.gs_uri import Place
+from ci_eval.runtime.storage import downloads
+from ci_eval.runtime.storage.downloads import Bounded, Copy
+from ci_eval.runtime.storage.gs_uri import Place
 
 
 def written(data: bytes, encoding: str, size: int) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.storage.gs_uri import Place
+from ci_eval.runtime.storage.gs_uri import Place
 
 MAX_OBJECT = 1 << 30
 """The largest object that is read, in bytes, decompressed."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.records.errors import UsageError
-from ci_eval.storage.gs_uri import Place, fits_object, has_pattern, is_place, literal
+from ci_eval.runtime.storage.gs_uri import Place, fits_object, has_pattern, is_place, literal
 
 
 def test_an_address_is_a_bucket_and_a_name():

@@ -20,8 +20,8 @@ from pydantic import Field, model_validator
 
 from ci_eval.records.cases import Record
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.storage.downloads import MAX_OBJECT, Bounded, Copy, too_large
-from ci_eval.storage.gs_uri import SCHEME, Place
+from ci_eval.runtime.storage.downloads import MAX_OBJECT, Bounded, Copy, too_large
+from ci_eval.runtime.storage.gs_uri import SCHEME, Place
 from ci_eval.text.sanitize import one_line
 
 MAX_LISTED = 100_000

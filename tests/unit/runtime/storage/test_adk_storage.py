@@ -4,14 +4,14 @@ import pytest
 from servers.gcs import serving
 
 from ci_eval.records.errors import UsageError
-from ci_eval.storage.adk_storage import (
+from ci_eval.runtime.storage.adk_storage import (
     BucketHistory,
     FolderHistory,
     check_segment,
     evalset_object,
     evalset_place,
 )
-from ci_eval.storage.gcs import GcsOptions, Storage
+from ci_eval.runtime.storage.gcs import GcsOptions, Storage
 
 
 @pytest.fixture

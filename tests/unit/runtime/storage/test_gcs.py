@@ -15,9 +15,9 @@ from servers.gcs import FakeGcs, serving
 from servers.loopback import closed_port
 
 from ci_eval.records.errors import UsageError
-from ci_eval.storage import downloads, gcs
-from ci_eval.storage.gcs import Bucket, ChangedError, GcsOptions, Storage
-from ci_eval.storage.gs_uri import Place
+from ci_eval.runtime.storage import downloads, gcs
+from ci_eval.runtime.storage.gcs import Bucket, ChangedError, GcsOptions, Storage
+from ci_eval.runtime.storage.gs_uri import Place
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ import datetime
 class Later(datetime.date):
     today = classmethod(lambda cls: cls(2099, 1, 1))
 datetime.date = Later
-from ci_eval.storage.gcs import GcsOptions, Storage
+from ci_eval.runtime.storage.gcs import GcsOptions, Storage
 Storage(GcsOptions(anonymous=True), {}).bucket("b")
 """
 

@@ -23,8 +23,8 @@ from typing import IO
 from ci_eval.records.errors import UsageError
 from ci_eval.run_files.run_file import replacing
 from ci_eval.runtime.path_checks import contained
-from ci_eval.storage.gcs import Bucket
-from ci_eval.storage.gs_uri import Place
+from ci_eval.runtime.storage.gcs import Bucket
+from ci_eval.runtime.storage.gs_uri import Place
 
 EVALSET_SUFFIX = ".evalset.json"
 RESULT_SUFFIX = ".evalset_result.json"

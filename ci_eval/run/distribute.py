@@ -1,0 +1,221 @@
+"""Distribution of trials to a cluster: which go there, in what batches, and what if some are lost.
+
+A batch lasts long enough for the start of its agents not to matter.  Towards the end, batches get
+smaller, so that all machines are done at about the same time (factoring; Hummel, Schonberg and
+Flynn, 1992).
+"""
+
+import asyncio
+import logging
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ci_eval.config import handed_secrets
+from ci_eval.plugins.engine import Cluster, LostError
+from ci_eval.records.errors import TrialError
+from ci_eval.records.trials import Failure, Trace
+from ci_eval.run.execute import Here, Part, ToTry
+from ci_eval.run.node import OBSERVED, Batch, Observed
+from ci_eval.text.json_text import RESULT_DEPTH, parse_json
+from ci_eval.text.templates import counted
+
+_log = logging.getLogger(__name__)
+MAX_LOSSES = 3
+"""How often a trial is begun on machines that die."""
+_LONG_S = 60.0
+"""How long a batch should last at most."""
+_SHORT_S = 2.0
+"""How long a batch should last at least."""
+_MAX_TRIALS = 500
+"""The most trials of a batch."""
+
+
+_Local = tuple[int, ToTry]
+"""The index of an arm, and a trial of it that stays on this machine."""
+
+
+@dataclass
+class _Source:
+    """The trials of an arm that have not begun."""
+
+    index: int
+    part: Part
+    left: int
+    """Their number, if none is left out."""
+
+    def take(self) -> ToTry | None:
+        """Return the next trial; `None` at the end."""
+        self.left -= 1
+        return next(self.part.trials, None)
+
+
+@dataclass
+class Distribution:
+    """The distribution of one round."""
+
+    cluster: Cluster
+    here: Here
+    concurrency: int
+    sources: deque[_Source] = field(default_factory=deque)
+    _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _trials: int = 0
+    _seconds: float = 0.0
+    """The number of trials that landed, and how long all batches lasted together."""
+
+    async def run(self, parts: Sequence[Part]) -> None:
+        """Run all trials, those of several arms in turn."""
+        self.sources.extend(_Source(index, part, part.total) for index, part in enumerate(parts))
+        local: asyncio.Queue[_Local | None] = asyncio.Queue(self.concurrency)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self.concurrency):
+                group.create_task(self._work_here(local))
+            async with asyncio.TaskGroup() as lanes:
+                for _ in range(self._lanes):
+                    lanes.create_task(self._work_there(local))
+            for _ in range(self.concurrency):
+                await local.put(None)
+
+    @property
+    def _lanes(self) -> int:
+        """The maximum number of concurrent tasks."""
+        return math.ceil(self.concurrency / self.cluster.width)
+
+    async def _work_here(self, local: asyncio.Queue[_Local | None]) -> None:
+        while found := await local.get():
+            await self.here(*found)
+
+    async def _work_there(self, local: asyncio.Queue[_Local | None]) -> None:
+        while True:
+            async with self._taking:
+                taken = await self._take(local)
+            if taken is None:
+                return
+            await self._run(*taken)
+
+    async def _take(self, local: asyncio.Queue[_Local | None]) -> tuple[Part, list[ToTry]] | None:
+        """Return the next batch; what stays on this machine goes to `local`."""
+        while self.sources:
+            source = self.sources.popleft()
+            size = self.size(source.left)
+            trials: list[ToTry] = []
+            while len(trials) < size and (each := source.take()):
+                if _is_portable(source.part, each):
+                    trials.append(each)
+                else:
+                    await local.put((source.index, each))
+            if len(trials) == size:
+                self.sources.append(source)
+            if trials:
+                return source.part, trials
+        return None
+
+    def size(self, left: int) -> int:
+        """Return how many trials the next batch has if so many are left.
+
+        As long as no duration is known, it is one for each that runs at a time.
+        """
+        width = min(self.cluster.width, self.concurrency)
+        if not self._trials:
+            return width
+        pace = max(self._seconds / self._trials, 0.001)
+        least, most = _SHORT_S / pace, max(_LONG_S / pace, 4 * width)
+        fair = max(left, 0) / self._lanes
+        trials = min(max(fair / 2, least), fair, most, _MAX_TRIALS)
+        return max(math.ceil(trials / width), 1) * width
+
+    async def _run(self, part: Part, trials: Sequence[ToTry]) -> None:
+        """Run a batch; what is lost runs again, in the end one by one: one may be the cause."""
+        todo = {number: (number, trial, begun) for number, trial, begun in trials}
+        began = asyncio.get_running_loop().time()
+        reason = ""
+        losses = 0
+        while todo and losses < MAX_LOSSES:
+            alone = losses == MAX_LOSSES - 1
+            groups = [[each] for each in todo] if alone else [[*todo]]
+            for group in groups:
+                try:
+                    await self._attempt(part, {each: todo[each] for each in group}, todo, losses)
+                except LostError as exc:
+                    reason = str(exc)
+                    lost = counted(sum(each in todo for each in group), "trial")
+                    part.context.say(f"lost {lost}: {reason}")
+            losses += 1
+        for number, trial, _ in [*todo.values()]:
+            message = f"lost {MAX_LOSSES} times, the last time because: {reason}"
+            failure = Failure(kind="crash", message=message)
+            await part.landed(number, trial, Trace(key=trial.key, error=failure, attempts=losses))
+        self._trials += len(trials)
+        self._seconds += asyncio.get_running_loop().time() - began
+
+    async def _attempt(
+        self, part: Part, batch: dict[int, ToTry], todo: dict[int, ToTry], losses: int
+    ) -> None:
+        """Run a batch once, and take what was observed off `todo`.
+
+        Raises:
+            LostError: some of it was not observed.
+
+        """
+        task, env = self._task(part, batch), _variables(part)
+        try:
+            async for found in self.cluster.run(task, part.context.root, env):
+                # `validate_json` refuses what is nested as deeply as a trace may be.
+                row = parse_json(found, max_depth=RESULT_DEPTH)
+                for each in OBSERVED.validate_python(row):
+                    await self._land(part, each, todo, losses)
+        except TrialError as exc:
+            failure = Failure(kind=exc.kind, message=str(exc))
+            for number in batch.keys() & todo.keys():
+                trace = Trace(key=batch[number][1].key, error=failure)
+                await self._land(part, Observed(number=number, trace=trace), todo, losses)
+        if batch.keys() & todo.keys():
+            raise LostError("the task ended before all of its trials")
+
+    async def _land(self, part: Part, found: Observed, todo: dict[int, ToTry], losses: int) -> None:
+        _, trial, _ = todo.pop(found.number)
+        if found.begun:
+            part.conduct.keep(trial, found.begun)
+        trace = found.trace
+        if losses:
+            trace = trace.model_copy(update={"attempts": trace.attempts + losses})
+        await part.landed(found.number, trial, trace)
+
+    def _task(self, part: Part, batch: dict[int, ToTry]) -> Batch:
+        names = {trial.key.agent for _, trial, _ in batch.values()}
+        change = part.context.change
+        return Batch(
+            trials=tuple(batch.values()),
+            agents={name: part.agents[name] for name in sorted(names)},
+            options=part.conduct.options,
+            folder=part.context.folder,
+            root=part.context.root,
+            of_base=change is not None,
+            foreign=change.clone.top if change else None,
+            width=min(self.cluster.width, self.concurrency),
+        )
+
+
+def _is_portable(part: Part, to_try: ToTry) -> bool:
+    """Return True if another machine can run a trial.
+
+    The model, cassette and limits of a simulated user are on this one.
+    """
+    _, trial, earlier = to_try
+    is_observed = isinstance(earlier, Trace)
+    is_simulated = trial.case.conversation_scenario is not None
+    return part.agents[trial.key.agent].is_portable and not (is_observed or is_simulated)
+
+
+def _variables(part: Part) -> dict[str, str]:
+    """Return our environment variables that agents elsewhere need, too: those they declare."""
+    env = part.context.env
+    names: Iterator[str] = (
+        name
+        for agent in part.agents.values()
+        for name in handed_secrets.declared(agent, part.context)
+    )
+    found = {name: env[name] for name in names if name in env}
+    # That of the process there is about ci-eval, not about the agents.
+    return {**found, "PYTHONPATH": env.get("PYTHONPATH", "")}

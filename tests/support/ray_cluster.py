@@ -1,0 +1,27 @@
+"""A Ray cluster of two machines in one, for as long as standard input is open.
+
+Run by a Python that has ray: `python ray_cluster.py CPUS FOLDER`.  It prints a line of JSON:
+`{"address", "nodes": {ID: PID of its raylet}}`.
+"""
+
+import json
+import sys
+from contextlib import suppress
+
+from ray.cluster_utils import Cluster
+
+
+def main(cpus: str, folder: str) -> None:
+    memory = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+    head = {"num_cpus": 0, "temp_dir": folder, **memory}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    nodes = [cluster.add_node(num_cpus=int(cpus), **memory) for _ in range(2)]
+    pids = {each.node_id: each.all_processes["raylet"][0].process.pid for each in nodes}
+    print(json.dumps({"address": cluster.address, "nodes": pids}), flush=True)
+    sys.stdin.read()
+    with suppress(Exception):  # a test may have killed a part of it
+        cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
