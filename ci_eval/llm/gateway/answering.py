@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
 from ci_eval.llm.gateway.conversations import Conversation, RefusedCallError
-from ci_eval.llm.gateway.faults import fault_of, faulty
+from ci_eval.llm.gateway.faults import fault_of, faulty, is_awaited
 from ci_eval.llm.gateway.model_cassette import (
     ModelCassette,
     Place,
@@ -81,11 +81,13 @@ class Answering:
         place = Place(conversation.trial, digest, conversation.take(digest))
         asked = Asked(call, conversation, whole, place)
         conversation.tries[digest] += 1
-        if options.faults and (
-            fault := fault_of(options.faults, place, conversation.tries[digest])
-        ):
+        faults = options.faults
+        fault = faults and fault_of(faults, place, conversation.tries[digest])
+        if faults and fault == "slow" and await is_awaited(request, conversation, faults.slow_s):
+            fault = None
+        if fault:
             conversation.release(digest, place.number)
-            return await faulty(fault, request)
+            return await faulty(fault, request, conversation)
         if options.mode in ("replay", "auto") and (found := self._cassette.get(place)):
             conversation.succeed(digest, self._usage(call, found.answer, replayed=1))
             return _whole(found.answer, call)

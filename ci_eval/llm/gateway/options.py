@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from ci_eval.llm.prices import Price
+from ci_eval.records.bounds import MAX_SECONDS
 from ci_eval.records.cases import Record
 from ci_eval.runtime.path_checks import PathText
 from ci_eval.text.patterns import Pattern
@@ -20,7 +21,7 @@ Mode = Literal["live", "record", "replay", "auto"]
 ProviderName = Literal["gemini", "openai", "anthropic"]
 DEFAULT_CASSETTE = ".ci-eval/models.jsonl"
 """Path from the folder of the configuration."""
-Fault = Literal["429", "500", "timeout", "cut", "garbage"]
+Fault = Literal["429", "500", "timeout", "cut", "garbage", "slow"]
 
 
 class Faults(Record):
@@ -33,7 +34,9 @@ class Faults(Record):
     )
     """What happens: `429` (too many requests), `500` (an error of the server), `timeout` (no
     answer), `cut` (the connection is lost within the answer), `garbage` (an answer that is no
-    JSON)."""
+    JSON), `slow` (the answer, after `slow_s`). Default: all but `slow`, which makes runs long."""
+    slow_s: float = Field(default=10.0, gt=0, le=MAX_SECONDS)
+    """Delay of a `slow` answer, in seconds. It counts as the agent's time, also in `replay`."""
     seed: int = 0
     """Another seed lets other calls fail."""
 

@@ -440,3 +440,45 @@ def test_the_try_after_a_fault_gets_the_recorded_answer(tmp_path, models):
     answers, _ = behind(tmp_path, models, often, **options)
     assert json.loads(answers[0]) == json.loads(recorded)
     assert behind(tmp_path, models, often, **options)[0] == answers
+
+
+def slow(slow_s: float, rate: float = 1.0) -> dict[str, Any]:
+    return {"faults": {"rate": rate, "kinds": ["slow"], "slow_s": slow_s}}
+
+
+def test_a_slow_answer_is_late_and_the_same_and_counted(tmp_path, models):
+    async def body(client: Client) -> Any:
+        conversation = client.begin()
+        _, _, text = await client.send(CHAT)
+        conversation.check()
+        return json.loads(text), conversation.usage.calls
+
+    recorded = behind(tmp_path, models, body, mode="record", **slow(0.01))
+    assert behind(tmp_path, models, body, mode="replay", **slow(0.01)) == recorded
+    assert recorded[1] == 1
+    assert len(models.requests) == 1
+
+
+def test_a_client_that_does_not_wait_for_a_slow_answer_costs_nothing(tmp_path, models):
+    async def body(client: Client) -> Any:
+        conversation = client.begin()
+        timeout = aiohttp.ClientTimeout(total=0.5)
+        with pytest.raises(TimeoutError):
+            await client.send(CHAT, timeout=timeout)
+        _, _, text = await client.send(CHAT, timeout=timeout)
+        conversation.check()
+        return json.loads(text)["choices"][0]["message"]["content"]
+
+    # With this rate, the first try is slow, and the second is not: it gets the first answer.
+    assert behind(tmp_path, models, body, mode="record", **slow(600, rate=0.8)) == "Hello #1"
+    assert len(models.requests) == 1
+
+
+def test_a_slow_answer_ends_with_its_trial(tmp_path, models):
+    async def body(client: Client) -> None:
+        conversation = client.begin()
+        asyncio.get_running_loop().call_later(0.5, setattr, conversation, "is_over", True)
+        assert (await client.send(CHAT))[0] in (400, 499)
+
+    behind(tmp_path, models, body, mode="live", **slow(600))
+    assert models.requests == []
