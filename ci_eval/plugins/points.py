@@ -34,6 +34,7 @@ from ci_eval.records.questions import Answer, Question, Seat, Wording
 from ci_eval.records.results import Run, Score, TrialResult
 from ci_eval.records.trials import Recording, Trace, Trial
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.trial_clock import TrialClock
 from ci_eval.runtime.workers.user_function import digest_of
 
 
@@ -54,6 +55,10 @@ class Session(ABC):
     def output(self) -> str:
         """The agent's stdout and stderr so far: the beginning and the end."""
         return ""
+
+    def timed_by(self, clock: TrialClock) -> None:
+        """Take the clock of the trial, to stop it while others keep the agent waiting."""
+        del clock
 
     @abstractmethod
     async def send(self, message: Content) -> Invocation:

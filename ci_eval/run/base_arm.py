@@ -13,12 +13,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ci_eval.config import handed_secrets
 from ci_eval.config import load as configuration
 from ci_eval.forge.missing_commit import fetch_missing
-from ci_eval.llm.gateway.calling_agents import in_mode
+from ci_eval.llm.gateway.calling_agents import gateway_options, with_models
+from ci_eval.llm.gateway.options import ModelOptions
 from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import CiEvalError
 from ci_eval.run.plan import Plan, plan
@@ -104,7 +106,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     config = configuration.load(path, shown=f"{commit[:7]}:{planned.config.shown}", context=own)
     own = handed_secrets.with_secrets(own, config)
     before = plan(config, own, repeats=1)
-    agents = in_mode(_agents(planned, before), own.models_mode)
+    agents = with_models(_agents(planned, before), partial(_of_base, planned, own.models_mode))
     pairs = {pair: criteria for pair, criteria in planned.pairs.items() if pair[0] in agents}
     known = {trial.key.place: trial.fingerprint for trial in before.trials()}
     places = frozenset(
@@ -117,6 +119,11 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     pairs = {pair: each for pair, each in pairs.items() if any(pair == p[:2] for p in places)}
     mixed = replace(planned.config, agents=agents)
     return BaseArm(replace(planned, config=mixed, pairs=pairs, places=places), own, commit)
+
+
+def _of_base(planned: Plan, mode: str, name: str, options: ModelOptions) -> ModelOptions:
+    """Return the options of an agent of the merge base, in the mode and the limits of the run."""
+    return options.in_mode(mode).within(gateway_options(planned.config.agents[name]))
 
 
 def _pretend_clone(tree: Path, commit: str) -> None:

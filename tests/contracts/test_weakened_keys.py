@@ -366,6 +366,8 @@ HARMLESS: dict[str, str] = {
     "baseline.squash": "how the history of stored runs is kept",
     "agents.models.providers": EVALUATED,
     "agents.models.allow": EVALUATED,
+    "agents.models.requests_per_minute": SPEED,
+    "agents.models.tokens_per_minute": SPEED,
     "agents.models.max_calls": SPEED,
     "agents.models.max_cost_usd": SPEED,
     "agents.models.max_calls_per_trial": SPEED,

@@ -52,7 +52,7 @@ async def faulty(fault: Fault, request: "Request", conversation: Conversation) -
     return Response(status=499)  # nobody waits for it
 
 
-async def is_awaited(request: "Request", conversation: Conversation, seconds: float) -> bool:
+async def is_awaited(request: "Request", conversation: Conversation, seconds: float = 0.0) -> bool:
     """Wait; return False as soon as the client has left, or the trial is over."""
     until = time.monotonic() + seconds
     while not conversation.is_over and request.transport and not request.transport.is_closing():

@@ -32,6 +32,7 @@ from ci_eval.llm.gateway.providers import (
     variables,
 )
 from ci_eval.llm.gateway.spending import of_run
+from ci_eval.llm.rate_limit import pace_of
 from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.trials import TrialKey
 from ci_eval.runtime.context import RunContext
@@ -251,6 +252,8 @@ async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterat
     cassette = cassette_of(options, context)
     if options.mode in ("record", "auto"):
         cassette.begin()
+    for name in options.providers:
+        pace_of(name).limit(options.requests_per_minute, options.tokens_per_minute)
     async with connecting(context.env) as net:
         # The import of the list of prices is slow; agents start in the meantime.
         loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "genai_prices"))

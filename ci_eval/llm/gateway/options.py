@@ -68,6 +68,12 @@ class ModelOptions(Record):
     """Maximum number of calls to providers in one trial."""
     max_cost_usd_per_trial: float | None = Field(default=None, ge=0)
     """Maximum cost of the calls to providers in one trial, in US dollars."""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    """Maximum number of calls per minute to each provider: by all agents, judges and simulated
+    users together. If several set a limit for a provider, the smallest holds."""
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    """Maximum number of input tokens per minute for each provider, estimated from the length of
+    the requests; shared like `requests_per_minute`."""
     ignore: tuple[Pattern, ...] = ()
     """Regular expressions for text in requests that varies by itself, such as today's date; what
     they match is left out when a request is looked up."""
@@ -82,10 +88,19 @@ class ModelOptions(Record):
         """Return a copy with another mode; the same if `mode` is empty."""
         return self.model_copy(update={"mode": mode}) if mode else self
 
+    def within(self, other: "ModelOptions | None") -> "ModelOptions":
+        """Return a copy with the limits of a run that `other` has; the same if that is `None`."""
+        limits = {name: getattr(other, name) for name in _OF_A_RUN} if other else {}
+        return self.model_copy(update=limits)
+
     @property
     def has_cost_limit(self) -> bool:
         """True if every call needs a price."""
         return self.max_cost_usd is not None or self.max_cost_usd_per_trial is not None
+
+
+_OF_A_RUN = ("max_calls", "max_cost_usd", "requests_per_minute", "tokens_per_minute")
+"""The limits that all trials of a run share, in both arms."""
 
 
 def _mode_alone(value: object) -> object:

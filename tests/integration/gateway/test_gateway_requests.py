@@ -19,7 +19,8 @@ from yarl import URL
 from ci_eval.llm.gateway.conversations import MARK, Conversation, Process
 from ci_eval.llm.gateway.gateway import Gateway, gateway_for
 from ci_eval.llm.gateway.options import ModelOptions
-from ci_eval.llm.rate_limit import closing_of
+from ci_eval.llm.rate_limit import pace_of
+from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import TrialKey
 from ci_eval.runtime.context import RunContext
 
@@ -348,8 +349,8 @@ def test_retry_after_and_the_status_reach_the_client(tmp_path, models):
         conversation = client.begin()
         first, headers, _ = await client.send(CHAT)
         assert (first, headers["retry-after"]) == (429, "3")
-        assert closing_of("openai").until > time.monotonic()
-        closing_of("openai").until = 0.0
+        assert pace_of("openai").closed_until > time.monotonic()
+        pace_of("openai").closed_until = 0.0
         assert conversation.failed
         second, *_ = await client.send(CHAT)
         assert not conversation.failed
@@ -482,3 +483,34 @@ def test_a_slow_answer_ends_with_its_trial(tmp_path, models):
 
     behind(tmp_path, models, body, mode="live", **slow(600))
     assert models.requests == []
+
+
+def test_a_replayed_call_waits_for_no_limit(tmp_path, models):
+    async def body(client: Client) -> Any:
+        client.begin()
+        return (await client.send(CHAT))[2]
+
+    async def closed(client: Client) -> Any:
+        pace_of("openai").close(time.monotonic() + 600)
+        return await body(client)
+
+    recorded = behind(tmp_path, models, body, mode="record")
+    replayed = behind(tmp_path, models, closed, mode="replay", requests_per_minute=0.01)
+    assert json.loads(replayed) == json.loads(recorded)
+
+
+def test_a_call_that_is_given_up_while_it_waits_is_neither_made_nor_hidden(tmp_path, models):
+    async def body(client: Client) -> None:
+        conversation = client.begin()
+        assert (await client.send(CHAT))[0] == 200
+        conversation.check()
+        with pytest.raises(TimeoutError):
+            await client.send(CHAT, timeout=aiohttp.ClientTimeout(total=0.3))
+        with pytest.raises(TrialError, match="gave up before the limits a minute allowed"):
+            conversation.check()
+        await conversation.settle()  # nobody pays for an answer that nobody gets
+        with pytest.raises(TrialError, match="gave up before the limits a minute allowed"):
+            conversation.check()
+
+    behind(tmp_path, models, body, mode="live", requests_per_minute=60)
+    assert len(models.requests) == 1
