@@ -12,7 +12,7 @@ from ci_eval.gate.weakened_gate import loosened
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Reporter
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import Comparison, Report
+from ci_eval.records.findings import Comparison, Metered, Report
 from ci_eval.records.results import Run, TrialResult
 from ci_eval.run.arms import NOT_CONFIRMED, Confirmation
 from ci_eval.run.baseline_choice import Baseline
@@ -25,7 +25,7 @@ from ci_eval.run_files.file_names import (
     make_report_folder,
 )
 from ci_eval.run_files.run_file import read_run, replacing
-from ci_eval.run_files.score_table import Columns
+from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.text.redact import Secrets
 
 MAX_WORST = 100
@@ -149,6 +149,19 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         verdict=verdict,
         judging=tally.judged,
         simulation=tally.simulation,
+        metered=_metered(tally.columns, past),
         history=tuple(baseline.history) if baseline else (),
         worst=tuple(worst_results(run, tally.columns, comparison, worst)),
     )
+
+
+def _metered(columns: Columns, past: Sequence[Past]) -> Metered | None:
+    """Return the usage of the agents' models, beside that of the nearest run that was metered."""
+    if not columns.metered_trials:
+        return None
+    found = Metered(usage=columns.metered, trials=columns.metered_trials)
+    before = next((each.columns for each in past if each.columns.metered_trials), None)
+    if before is None:
+        return found
+    update = {"baseline": before.metered, "baseline_trials": before.metered_trials}
+    return found.model_copy(update=update)
