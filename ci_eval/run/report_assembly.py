@@ -12,11 +12,11 @@ from ci_eval.gate.weakened_gate import loosened
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Reporter
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import Comparison, Metered, Report
-from ci_eval.records.results import Run, TrialResult
+from ci_eval.records.findings import Comparison, GroupSummary, Metered, Report
+from ci_eval.records.results import Run, RunMeta, TrialResult
 from ci_eval.run.arms import NOT_CONFIRMED, Confirmation
 from ci_eval.run.baseline_choice import Baseline
-from ci_eval.run.collect import Collected
+from ci_eval.run.collect import Collected, Tally
 from ci_eval.run_files.file_names import (
     BASE_FOLDER,
     REPORT_FILE,
@@ -123,10 +123,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         )
     elif baseline and baseline.runs:
         weakened = (*loosened(meta, baseline.runs[0].meta), *weakened)
-    groups = tuple(
-        each.model_copy(update={"judging": tally.judging.get(each.group, each.judging)})
-        for each in summarise(meta, tally.columns)
-    )
+    groups = _groups(meta, tally)
     totals = tally.totals(count_cases(meta, tally.columns, gate))
     verdict = decide(
         gate,
@@ -152,6 +149,14 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         metered=_metered(tally.columns, past),
         history=tuple(baseline.history) if baseline else (),
         worst=tuple(worst_results(run, tally.columns, comparison, worst)),
+    )
+
+
+def _groups(meta: RunMeta, tally: Tally) -> tuple[GroupSummary, ...]:
+    """Return the summary of each group, with the usage of its judges."""
+    return tuple(
+        each.model_copy(update={"judging": tally.judging.get(each.group, each.judging)})
+        for each in summarise(meta, tally.columns)
     )
 
 
