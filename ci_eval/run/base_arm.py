@@ -139,7 +139,7 @@ def _own_context(context: RunContext, tree: Path, root: Path) -> RunContext:
         # Modules of the change must not be imported into its base.
         folders = (_moved(each, top, str(tree)) for each in path.split(os.pathsep))
         env["PYTHONPATH"] = os.pathsep.join(folders)
-    return replace(context, env=env, root=root, clone=NO_CLONE, change=context)
+    return replace(context, env=env, root=root, clone=NO_CLONE, change=context, cassettes=None)
 
 
 def _moved(path: str, top: str, tree: str) -> str:
