@@ -28,6 +28,11 @@ SETTLE_S = 5.0
 last event, which comes before its end."""
 
 
+MAX_WAIT_S = 3600.0
+"""How long the time of a trial stands still at most while its calls wait: an agent that always has
+one that waits would else never end."""
+
+
 class RefusedCallError(Exception):
     """The gateway does not answer a call, so that the trial is not observed."""
 
@@ -88,8 +93,9 @@ class Conversation:
     def waiting(self, shown: str) -> Iterator[None]:
         """Stop the trial's time, while the call `shown` waits for its turn."""
         self.waits.append(shown)
+        clock = self.clock if self.clock and self.clock.stopped_s < MAX_WAIT_S else None
         try:
-            with self.clock.stopped() if self.clock else nullcontext():
+            with clock.stopped() if clock else nullcontext():
                 yield
         finally:
             self.waits.remove(shown)
