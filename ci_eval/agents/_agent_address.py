@@ -44,6 +44,11 @@ def with_variables(text: str, env: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: env.get(found[1], "").strip(), text)
 
 
+def variables_in(*texts: str) -> list[str]:
+    """Return the environment variables that are inserted into texts."""
+    return [name for text in texts for name in _VARIABLE.findall(text)]
+
+
 def wrong_address(field: str, text: str, env: Mapping[str, str]) -> Faults:
     """Yield the errors in an address that may name variables, each with `field`."""
     yield from _wrong_variables(field, text, env)

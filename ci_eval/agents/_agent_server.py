@@ -4,17 +4,23 @@ import asyncio
 import os
 import re
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from itertools import count, islice
 from typing import Annotated, ClassVar, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from ci_eval.agents._agent_address import Faults, NetworkAgent, wrong_address
+from ci_eval.agents._agent_address import Faults, NetworkAgent, variables_in, wrong_address
+from ci_eval.agents._server_turns import Turns
+from ci_eval.llm.gateway.calling_agents import CallingModels, Models, behind_gateway
+from ci_eval.llm.gateway.providers import KEYS
+from ci_eval.plugins.points import Session
 from ci_eval.records.cases import Record
 from ci_eval.records.errors import FailureKind, TrialError
+from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, find_agent_program, refused, unset
 from ci_eval.runtime.http import Net, Request, StatusError, connecting
@@ -66,8 +72,11 @@ class _Startable(Record):
     """Working directory of the started server, relative to the folder of the configuration."""
 
 
-class ServedAgent(NetworkAgent, _Startable):
-    """An agent on a server that can be started for the run, and is then stopped at its end."""
+class ServedAgent(CallingModels, NetworkAgent, _Startable):
+    """An agent on a server that can be started for the run, and is then stopped at its end.
+
+    With `models`, which needs `start`, the server holds one conversation at a time.
+    """
 
     base: str | None = Field(default=None, min_length=1)
     """The address of a running server with the code of the base branch, such as production. In
@@ -84,7 +93,7 @@ class ServedAgent(NetworkAgent, _Startable):
 
     def missing(self, env: Mapping[str, str]) -> str:
         """Return the declared variables that are not set, as text."""
-        return unset(self.env, env)
+        return unset(self.own_variables, env)
 
     def wrong_access(self, field: str, address: str | None, context: RunContext) -> Faults:
         """Yield the errors in the `address` under `field`, the headers and the server's options."""
@@ -95,7 +104,20 @@ class ServedAgent(NetworkAgent, _Startable):
             if self.launched is not None:
                 yield "base", "is for a server that is already running, not together with `start`"
         yield from self.wrong_headers(context.env)
+        yield from self.wrong_gateway(address, context)
         yield from self.wrong_start(address, context)
+
+    def wrong_gateway(self, address: str | None, context: RunContext) -> Faults:
+        """Yield the errors in how models are called."""
+        if self.models is None:
+            return
+        yield from self.wrong_models(context)
+        if self.launched is None:
+            message = "needs `start`: a server that is running already calls its models itself, and"
+            yield "models", f"{message} only a process that ci-eval starts finds the gateway"
+        for name in variables_in(address or "", *self.headers.values()):
+            if name in KEYS:
+                yield "models", f"keeps {name!r} from the agent, so it cannot be sent to it"
 
     def wrong_start(self, address: str | None, context: RunContext) -> Faults:
         """Yield the errors in the options that start the server at `address`."""
@@ -118,8 +140,11 @@ class ServedAgent(NetworkAgent, _Startable):
     @asynccontextmanager
     async def served(self, address: str | None, context: RunContext) -> AsyncIterator["Server"]:
         """Provide the server at `address`; if it was started, stop it at the end."""
-        async with connecting(context.env) as net:
-            server = Server(self, address or f"http://127.0.0.1:{PORT}", context, net)
+        async with (
+            behind_gateway(self, context) as (agent, inner, models),
+            connecting(context.env) as net,
+        ):
+            server = Server(agent, address or f"http://127.0.0.1:{PORT}", inner, net, models)
             server.begin()
             try:
                 yield server
@@ -137,7 +162,9 @@ class ServedAgent(NetworkAgent, _Startable):
 class Server:
     """A server; one that we started is restarted if it ends."""
 
-    def __init__(self, options: ServedAgent, address: str, context: RunContext, net: Net) -> None:
+    def __init__(
+        self, options: ServedAgent, address: str, context: RunContext, net: Net, models: Models
+    ) -> None:
         self.net = net
         self.headers = options.filled_headers(context.env)
         """The headers of every request."""
@@ -147,6 +174,11 @@ class Server:
         self._child: Child | None = None
         self._starting: asyncio.Task[str] | None = None
         self._exited = asyncio.Event()
+        self._models = models
+        self._variables: Mapping[str, str] = {}
+        """Those that lead the process to the gateway."""
+        self._turns = Turns(self._stop_process) if models.gateway else None
+        self._numbers = count(1)
 
     @property
     def output(self) -> str:
@@ -171,6 +203,13 @@ class Server:
             self.begin()
         # Cancelling one trial must not cancel the start for others.
         return await asyncio.shield(self._starting)
+
+    async def hold(self, trial: Trial, begin: Callable[[], Awaitable[Session]]) -> Session:
+        """Begin a conversation; behind the gateway, once the one before is over."""
+        if self._turns is None:
+            return await begin()
+        inner = await self._turns.take(begin)
+        return self._models.session(inner, trial, self._variables, next(self._numbers))
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
@@ -198,6 +237,9 @@ class Server:
             await asyncio.wait([self._starting])
             if not self._starting.cancelled():
                 self._starting.exception()  # reported already, or no longer of interest
+        await self._stop_process()
+
+    async def _stop_process(self) -> None:
         if self._child is not None:
             await self._child.stop()
 
@@ -223,7 +265,9 @@ class Server:
         self._exited.clear()
         deadline = asyncio.get_running_loop().time() + self._options.start_timeout_s
         self._child = child = Child(None, self._exited.set)
-        await child.start(self._options.launch(port, self._context))
+        self._variables = self._models.variables()
+        launch = self._options.launch(port, self._context)
+        await child.start(replace(launch, env={**launch.env, **self._variables}))
         address = self._address.replace(PORT, str(port)).rstrip("/")
         await self._until_ready(address, port, child, deadline)
         return address

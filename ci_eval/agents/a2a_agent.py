@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from itertools import count
 from typing import ClassVar, Literal
 from urllib.parse import urljoin, urlsplit
@@ -96,6 +97,9 @@ class _Running:
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # conversations never disturb each other
+        return await self.server.hold(trial, partial(self._open, trial, memento))
+
+    async def _open(self, trial: Trial, memento: Json) -> Session:
         refuse_tool_mocks(trial, self.agent.type_name)
         async with self.server.watched():
             found = await self._interface()

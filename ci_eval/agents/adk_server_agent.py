@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -82,6 +83,9 @@ class _Running:
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # all conversations share the server
+        return await self.server.hold(trial, partial(self._begin, trial, memento))
+
+    async def _begin(self, trial: Trial, memento: Json) -> Session:
         refuse_tool_mocks(trial, "adk_server")
         async with self.server.watched():
             api = Api(self.server.net, await self.server.address(), self.server.headers)

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field
@@ -116,6 +117,9 @@ class _Running:
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # conversations never disturb each other
+        return await self.server.hold(trial, partial(self._open, trial, memento))
+
+    async def _open(self, trial: Trial, memento: Json) -> Session:
         asked = expressions.asked_for([self.agent.http, self.agent.body])
         if "tool_mocks" not in asked:
             refuse_tool_mocks(trial, self.agent.type_name)

@@ -21,6 +21,7 @@ from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run.baseline_choice import load_baseline
 from ci_eval.run.cost_estimate import Estimate, estimate
 from ci_eval.run.plan import Plan
+from ci_eval.run.quota_estimate import Quota, quotas
 from ci_eval.run.shards import divided, manifest_of
 from ci_eval.run_files.shard_files import MAX_SHARDS, ShardPlan, write_plan
 from ci_eval.runtime.context import RunContext
@@ -62,6 +63,7 @@ def plan(
     planned, context = command_inputs.planned(config, options, runs_python=run_python)
     console.say_problems(planned.warnings)
     asked = estimate(planned)
+    slow = quotas(planned, context, asked)
     found = _divided(planned, context, shards) if shards else None
     if found:
         append_outputs({"matrix": json.dumps(_as_json(found)["matrix"])}, context.env)
@@ -70,25 +72,7 @@ def plan(
         with naming_files():
             write_plan(found, Path(file))
     if as_json:
-        print_json(
-            {
-                "suite": planned.config.suite,
-                "trials": planned.count,
-                "most_trials": planned.most,
-                "pairs": [
-                    {
-                        "agent": agent,
-                        "evalset": evalset,
-                        "cases": planned.evalsets[evalset].count,
-                        "repeats": planned.repeats,
-                        "criteria": list(criteria),
-                    }
-                    for (agent, evalset), criteria in planned.pairs.items()
-                ],
-                "judging": [each.model_dump(mode="json") for each in asked],
-                **(_as_json(found) if found else {}),
-            }
-        )
+        print_json(_whole(planned, asked, slow, found))
         return ExitCode.PASSED
     for (agent, evalset), criteria in planned.pairs.items():
         cases = counted(planned.evalsets[evalset].count, "case")
@@ -100,9 +84,34 @@ def plan(
     for each in asked:
         click.echo(terminal(console.describe_estimate(each), _MAX_LINE))
     if found:
-        for line in _shard_lines(found, planned, asked):
+        for line in _shard_lines(found, planned):
             click.echo(line)
+    for quota in slow:
+        click.echo(terminal(_quota_line(quota, found), _MAX_LINE))
     return ExitCode.PASSED
+
+
+def _whole(
+    planned: Plan, asked: Sequence[Estimate], slow: Sequence[Quota], found: ShardPlan | None
+) -> dict[str, Any]:
+    return {
+        "suite": planned.config.suite,
+        "trials": planned.count,
+        "most_trials": planned.most,
+        "pairs": [
+            {
+                "agent": agent,
+                "evalset": evalset,
+                "cases": planned.evalsets[evalset].count,
+                "repeats": planned.repeats,
+                "criteria": list(criteria),
+            }
+            for (agent, evalset), criteria in planned.pairs.items()
+        ],
+        "judging": [each.model_dump(mode="json") for each in asked],
+        "quotas": [each.model_dump(mode="json") for each in slow],
+        **(_as_json(found) if found else {}),
+    }
 
 
 def _span(ordered: Iterable[str]) -> str:
@@ -127,7 +136,7 @@ def _as_json(found: ShardPlan) -> dict[str, Any]:
     return {"shards": shown, "matrix": {"shard": [f"{each['index']}/{total}" for each in shown]}}
 
 
-def _shard_lines(found: ShardPlan, planned: Plan, asked: Sequence[Estimate]) -> Iterator[str]:
+def _shard_lines(found: ShardPlan, planned: Plan) -> Iterator[str]:
     """Yield the size of the shards, and what more of them would not speed up."""
     total, run = len(found.shards), planned.config.run
     trials = sorted(each.trials for each in found.shards)
@@ -141,9 +150,26 @@ def _shard_lines(found: ShardPlan, planned: Plan, asked: Sequence[Estimate]) -> 
             f"run.concurrency is {run.concurrency} for the whole suite, so more than "
             f"{counted(run.concurrency, 'shard')} do not help"
         )
-    pace, calls = planned.config.judging.options.requests_per_minute, sum(e.calls[1] for e in asked)
-    if pace and calls:
-        yield (
-            f"judges need at least {duration(60 * calls / pace)} at {pace:g} requests a minute, "
-            "however many shards there are"
+
+
+def _quota_line(quota: Quota, found: ShardPlan | None) -> str:
+    """Return how long calls take at the limits a minute, and whether that limits the run."""
+    limits = [
+        f"{most:g} {what} a minute"
+        for most, what in (
+            (quota.requests_per_minute, "requests"),
+            (quota.tokens_per_minute, "tokens"),
         )
+        if most
+    ]
+    line = (
+        f"{quota.provider}: about {counted(quota.calls, 'call')} take at least "
+        f"{duration(quota.seconds)} at {' and '.join(limits)}"
+    )
+    if found is None:
+        return line
+    line += ", however many shards there are"
+    expected = max((each.expected_s or 0.0 for each in found.shards), default=0.0)
+    return (
+        f"{line}: the quota limits the run, not the CPU" if quota.seconds > expected > 0 else line
+    )

@@ -17,6 +17,8 @@ _ANSWERS = ("mode", "cassette", "env_file")
 """Options of `judge` that decide where answers come from, beside the judges themselves."""
 _RECORDED = ("mode", "cassette", "ignore")
 """Options of `models` that decide which recorded answers an agent gets."""
+_MEASURED = ("prices", "faults")
+"""Options of `models` that decide what its calls cost, and how hard its trials are."""
 STORED = frozenset({"threshold", "enabled", "tier", "max_growth"})
 """Options of a criterion that `CriterionFacts` has."""
 
@@ -72,12 +74,11 @@ def _of_agents(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[st
 
 
 def _of_models(name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how recorded calls of models are used otherwise, if any are used."""
-    if not now or now.get("mode") in ("live", "record"):
-        return
-    for option in _RECORDED:
+    """Yield how calls of models are answered or measured otherwise."""
+    replays = now and now.get("mode") not in ("live", "record")
+    for option in (*(_RECORDED if replays else ()), *_MEASURED):
         new, was = now.get(option), before.get(option)
-        if new != was:
+        if new != was and (was or option != "faults"):  # the first faults only make it harder
             yield f"agent {name}: models.{option}: {_shown(was)} → {_shown(new)}"
 
 

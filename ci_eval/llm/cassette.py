@@ -6,10 +6,10 @@ questions and no known secrets.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
-from ci_eval.llm.line_file import LineFile
+from ci_eval.llm.line_file import LineFile, Position
 from ci_eval.records.questions import Answer
 from ci_eval.text.json_text import parse_json
 from ci_eval.text.redact import Secrets
@@ -20,15 +20,21 @@ _LINE = re.compile(rb'\{"key":"([0-9a-f]{32})",')
 
 
 class Cassette:
-    """The answers in the file at `path`, named `shown` in messages."""
+    """The answers in the file at `path`, named `shown` in messages.
 
-    def __init__(self, path: Path, *, shown: str, secrets: Secrets | None = None) -> None:
-        self._file = LineFile(path, shown=shown, of="ci-eval cassette", version=VERSION)
+    New ones go to the file `own`, if there is one: a shard has it, and `absorb` merges it.
+    """
+
+    def __init__(
+        self, path: Path, *, shown: str, secrets: Secrets | None = None, own: Path | None = None
+    ) -> None:
+        self._file = _file(path, shown)
+        self._own = _file(own, shown) if own else None
         self._secrets = secrets or Secrets({})
         self.shown = shown
         """Path of the file in messages."""
-        self._positions: dict[str, tuple[int, int]] = {}
-        """Offset and length of the last line of each key."""
+        self._positions: dict[str, Position] = {}
+        """The last line of each key."""
         self._added: dict[str, Answer] = {}
 
     @property
@@ -43,9 +49,10 @@ class Cassette:
             UsageError: it is not a regular file, not a cassette of this version, or too large.
 
         """
-        for at, line in self._file.lines():
-            if found := _LINE.match(line):
-                self._positions[found[1].decode()] = at, len(line)
+        for file in filter(None, (self._file, self._own)):
+            for place, line in file.lines():
+                if found := _LINE.match(line):
+                    self._positions[found[1].decode()] = place
 
     def begin(self) -> None:
         """Create the file if it is missing, and check that it can be written.
@@ -55,13 +62,13 @@ class Cassette:
             UsageError: it is not a regular file.
 
         """
-        self._file.begin()
+        (self._own or self._file).begin()
 
     def get(self, key: str) -> Answer | None:
         """Return the answer recorded under `key`, if there is one."""
         if key in self._added or key not in self._positions:
             return self._added.get(key)
-        line = self._file.line(*self._positions[key])
+        line = self._positions[key].read()
         found = _LINE.match(line)
         if found is None or found[1].decode() != key:
             return None  # another process has replaced the file
@@ -75,13 +82,45 @@ class Cassette:
         self._added[key] = answer
         clean = self._secrets.cleaned(answer)
         row = {"key": key, "criterion": about, "answer": clean.model_dump(exclude_defaults=True)}
-        self._file.append(json.dumps(row, separators=(",", ":")).encode("ascii") + b"\n")
+        (self._own or self._file).append(
+            json.dumps(row, separators=(",", ":")).encode("ascii") + b"\n"
+        )
 
     def tidy(self) -> None:
         """Remove lines that a later line of the same key replaces."""
+        (self._own or self._file).rewrite(_last_of_each)
+
+    def absorb(self, parts: Iterable[Path]) -> int:
+        """Add what shards recorded; return the number of questions that had several answers.
+
+        Of several, the answer of the first part counts, as for equal questions in one run.
+
+        Raises:
+            UsageError: a part is not a cassette.
+            OSError: the file cannot be written.
+
+        """
+        found: dict[bytes, bytes] = {}
+        differing = set[bytes]()
+        for part in parts:
+            for key, line in _by_key(each for _, each in _file(part, str(part)).lines()).items():
+                if found.setdefault(key, line) != line:
+                    differing.add(key)
+        self._file.begin()
+        for line in found.values():
+            self._file.append(line)
         self._file.rewrite(_last_of_each)
+        return len(differing)
 
 
-def _last_of_each(lines: Iterator[bytes]) -> Iterable[bytes]:
-    last = {found[1]: line for line in lines if (found := _LINE.match(line))}
-    return last.values()
+def _file(path: Path, shown: str) -> LineFile:
+    return LineFile(path, shown=shown, of="ci-eval cassette", version=VERSION)
+
+
+def _by_key(lines: Iterable[bytes]) -> dict[bytes, bytes]:
+    """Return the last line of each key."""
+    return {found[1]: line for line in lines if (found := _LINE.match(line))}
+
+
+def _last_of_each(lines: Iterable[bytes]) -> Iterable[bytes]:
+    return _by_key(lines).values()

@@ -51,9 +51,11 @@ class JudgeOptions(Record):
     """Maximum number of concurrent calls; reduced while the provider throttles. Default:
     `run.concurrency`, but at least 16."""
     requests_per_minute: float | None = Field(default=None, gt=0)
-    """Maximum number of calls per minute."""
+    """Maximum number of calls per minute to each provider, shared with agents that have `models`.
+    If several set a limit for a provider, the smallest holds."""
     tokens_per_minute: float | None = Field(default=None, gt=0)
-    """Maximum number of input tokens per minute, estimated from the length of the texts."""
+    """Maximum number of input tokens per minute for each provider, estimated from the length of
+    the texts; shared like `requests_per_minute`."""
     timeout_s: float = Field(default=60.0, gt=0)
     """Timeout of one call, in seconds."""
     attempts: int = Field(default=8, ge=1, le=100)

@@ -4,6 +4,7 @@ Several processes may write at the same time: each line is written in one piece,
 process that is killed leaves at most one line without an end, which readers ignore.
 """
 
+import hashlib
 import os
 import re
 import stat
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from ci_eval.records.errors import Problem, UsageError
 
@@ -23,6 +24,23 @@ _HINT = "record a new one under another name, or remove it"
 _LOCK_OFFSET = 1 << 40
 """Offset of the locked byte, beyond the end of any file."""
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
+
+
+class Position(NamedTuple):
+    """The place of a line."""
+
+    file: "LineFile"
+    at: int
+    length: int
+
+    def read(self) -> bytes:
+        """Return the line; another process may have replaced the file."""
+        return self.file.line(self.at, self.length)
+
+
+def own_name(given: str) -> str:
+    """Return the name of the file that a shard records to, instead of the cassette at `given`."""
+    return f"{hashlib.sha256(os.path.normpath(given).encode()).hexdigest()[:16]}.jsonl"
 
 
 class LineFile:
@@ -41,8 +59,8 @@ class LineFile:
         """True if there is a file."""
         return self._path.exists()
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the offset and the text of each complete line after the first.
+    def lines(self) -> Iterator[tuple[Position, bytes]]:
+        """Yield the place and the text of each complete line after the first.
 
         Raises:
             UsageError: it is not a regular file, not a cassette of this version, or too large.
@@ -59,7 +77,7 @@ class LineFile:
                 if number == 0:
                     self._check_head(line)
                 elif line.endswith(b"}\n"):
-                    yield at, line
+                    yield Position(self, at, len(line)), line
                 at += len(line)
 
     def line(self, at: int, length: int) -> bytes:
@@ -81,8 +99,8 @@ class LineFile:
             if not os.fstat(file).st_size:
                 _write(file, self._head)
 
-    def append(self, line: bytes) -> tuple[int, int]:
-        """Write a line; return its offset and its length."""
+    def append(self, line: bytes) -> Position:
+        """Write a line, and return its place."""
         with self._locked() as file:
             at = size = os.fstat(file).st_size
             before = b""
@@ -91,7 +109,7 @@ class LineFile:
             elif _byte_at(file, size - 1) != b"\n":  # a killed process left half a line
                 before = b"\n"
             _write(file, before + line)
-            return at + len(before), len(line)
+            return Position(self, at + len(before), len(line))
 
     def rewrite(self, arranged: Callable[[Iterator[bytes]], Iterable[bytes]]) -> None:
         """Replace all complete lines by what `arranged` makes of them."""

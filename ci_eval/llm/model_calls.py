@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ci_eval.llm.judge_settings import DEFAULT_CONCURRENCY, JudgeOptions, price, provider_of
 from ci_eval.llm.prices import Price
-from ci_eval.llm.rate_limit import RateLimiter, closing_of
+from ci_eval.llm.rate_limit import RateLimiter, pace_of
 from ci_eval.plugins.points import Judge, JudgeClient
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
@@ -123,9 +123,7 @@ class Caller:
         self._states: dict[str, ModelState] = {}
         self._limiter = RateLimiter(
             concurrency=options.concurrency or DEFAULT_CONCURRENCY,
-            requests_per_minute=options.requests_per_minute,
-            tokens_per_minute=options.tokens_per_minute,
-            closing=closing_of(provider_of(self._judge)),
+            pace=pace_of(provider_of(self._judge)),
         )
         self._failing_since: float | None = None
         self._last_failure = ""

@@ -25,43 +25,55 @@ together: half as many calls per second, measured with 50 concurrent calls.
 
 
 @dataclass
-class Closing:
-    """Until when a provider takes no calls, for all that call it in a run."""
+class Pace:
+    """When a provider takes the next call, for all that call it in a run."""
 
-    until: float = 0.0
+    closed_until: float = 0.0
     """In seconds of `time.monotonic`."""
+    _per_request_s: float = 0.0
+    _per_token_s: float = 0.0
+    _next_at: float = 0.0
+
+    def limit(self, requests_per_minute: float | None, tokens_per_minute: float | None) -> None:
+        """Add limits; of several, the smallest holds."""
+        if requests_per_minute:
+            self._per_request_s = max(self._per_request_s, 60 / requests_per_minute)
+        if tokens_per_minute:
+            self._per_token_s = max(self._per_token_s, 60 / tokens_per_minute)
+
+    def close(self, until: float) -> None:
+        """Take no calls until then."""
+        self.closed_until = max(self.closed_until, until)
+
+    async def wait(self, tokens: int) -> None:
+        """Wait for the turn of a call of about `tokens` tokens."""
+        at = max(time.monotonic(), self._next_at)
+        self._next_at = at + max(self._per_request_s, self._per_token_s * tokens)
+        # The provider may throttle again meanwhile.
+        while (left := max(at, self.closed_until) - time.monotonic()) > 0:  # noqa: ASYNC110  # waits for a time, not for an event
+            await asyncio.sleep(left)
 
 
-_closings: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Closing]] = WeakKeyDictionary()
+_paces: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pace]] = WeakKeyDictionary()
 """By event loop, of which each run has one, and by provider."""
 
 
-def closing_of(provider: str) -> Closing:
-    """Return when a provider is closed, for agents and judges together."""
+def pace_of(provider: str) -> Pace:
+    """Return the pace of a provider, for agents and judges together."""
     loop = asyncio.get_running_loop()
-    return _closings.setdefault(loop, {}).setdefault(provider, Closing())
+    return _paces.setdefault(loop, {}).setdefault(provider, Pace())
 
 
 class RateLimiter:
-    """Admits the calls to one provider; a `closing` is shared with others."""
+    """Admits the calls to one provider, at a `pace` that is shared with others."""
 
-    def __init__(
-        self,
-        *,
-        concurrency: int,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
-        closing: Closing | None = None,
-    ) -> None:
+    def __init__(self, *, concurrency: int, pace: Pace | None = None) -> None:
         self._max_concurrency = concurrency
         self._window = float(concurrency)
         self._running = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._start_lock = asyncio.Lock()
-        self._closing = closing or Closing()
-        self._per_request_s = 60 / requests_per_minute if requests_per_minute else 0.0
-        self._per_token_s = 60 / tokens_per_minute if tokens_per_minute else 0.0
-        self._next_at = 0.0
+        self._pace = pace or Pace()
         self._cut_at = 0.0
 
     @property
@@ -74,7 +86,7 @@ class RateLimiter:
         """Wait until a call of about `tokens` tokens may start, and count it while it runs."""
         await self._enter()
         try:
-            await self._wait_until(self._reserve(tokens))
+            await self._pace.wait(tokens)
             await self._start_lock.acquire()
             asyncio.get_running_loop().call_later(_HEAD_START_S, self._start_lock.release)
             yield
@@ -93,7 +105,7 @@ class RateLimiter:
         `after_s` are the seconds during which no call may start.
         """
         now = time.monotonic()
-        self._closing.until = max(self._closing.until, now + after_s)
+        self._pace.close(now + after_s)
         if started > self._cut_at:  # calls sent together count once
             self._window = max(1.0, self._window * CUT)
             self._cut_at = now
@@ -118,14 +130,3 @@ class RateLimiter:
             if not turn.done():
                 self._running += 1
                 turn.set_result(None)
-
-    def _reserve(self, tokens: int) -> float:
-        """Return the earliest start of this call, and move that of the next one behind it."""
-        at = max(time.monotonic(), self._next_at)
-        self._next_at = at + max(self._per_request_s, self._per_token_s * tokens)
-        return at
-
-    async def _wait_until(self, moment: float) -> None:
-        # The provider may throttle again meanwhile.
-        while (left := max(moment, self._closing.until) - time.monotonic()) > 0:  # noqa: ASYNC110  # waits for a time, not for an event
-            await asyncio.sleep(left)

@@ -36,6 +36,7 @@ from ci_eval.records.questions import Answer, Question, Seat, Wording
 from ci_eval.records.results import Run, Score, TrialResult
 from ci_eval.records.trials import Recording, Trace, Trial
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.trial_clock import TrialClock
 from ci_eval.runtime.workers.user_function import digest_of
 
 
@@ -56,6 +57,10 @@ class Session(ABC):
     def output(self) -> str:
         """The agent's stdout and stderr so far: the beginning and the end."""
         return ""
+
+    def timed_by(self, clock: TrialClock) -> None:
+        """Take the clock of the trial, to stop it while others keep the agent waiting."""
+        del clock
 
     @abstractmethod
     async def send(self, message: Content) -> Invocation:
@@ -102,10 +107,7 @@ class Agent(Plugin):
 
     @property
     def is_portable(self) -> bool:
-        """Whether its processes can run on another machine that has the configuration's folder.
-
-        An agent that only waits for a server, or reads a file, stays with ci-eval.
-        """
+        """Whether it has processes that can run on other machines, not just waits for a server."""
         return False
 
     @abstractmethod
@@ -392,7 +394,6 @@ reporter = PluginRegistry[Reporter]("reporter", "ci_eval.reporters", "reporter")
 engine = PluginRegistry[Engine]("engine", "ci_eval.engines", "engine")
 
 POINTS: tuple[PluginRegistry[Any], ...] = (
-    *(agent, evalset, recording, criterion),
-    *(judge, simulator, baseline, reporter, engine),
+    *(agent, evalset, recording, criterion, judge, simulator, baseline, reporter, engine),
 )
 """Every registry, in the order of `ci-eval list`."""

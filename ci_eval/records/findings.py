@@ -6,6 +6,7 @@ from pydantic import computed_field
 
 from ci_eval.records.bounds import Count, Derived, Interval, Total, Value
 from ci_eval.records.cases import SCHEMA_VERSION, Record, Stored
+from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ModelChange, ServedModel, changed_models
 from ci_eval.records.results import JudgeUsage, RunMeta, Tier, TrialResult
 
@@ -325,6 +326,16 @@ class Noted(Stored):
     """The model versions that answered."""
 
 
+class Metered(Stored):
+    """Usage of the agents' models in a run, and in the nearest baseline run that has it."""
+
+    usage: ModelUsage
+    trials: Count
+    """Trials whose calls were metered."""
+    baseline: ModelUsage | None = None
+    baseline_trials: Count = 0
+
+
 class Report(Stored):
     """Everything a template sees, except the single results."""
 
@@ -338,6 +349,8 @@ class Report(Stored):
     """Total usage of judge models; `None` if none was called."""
     simulation: JudgeUsage | None = None
     """Total usage of models for simulated users; `None` if none was called."""
+    metered: Metered | None = None
+    """Total usage of the agents' models; `None` if no call passed the model gateway."""
     history: tuple[Noted, ...] = ()
     """Summaries of the stored runs, newest first, if the store has any."""
     worst: tuple[TrialResult, ...] = ()

@@ -41,9 +41,17 @@ class ModelUsage(BaseModel):
 
     def __add__(self, other: "ModelUsage") -> "ModelUsage":
         """Return the usage of both."""
-        added = {
-            name: getattr(self, name) + getattr(other, name)
-            for name in ModelUsage.model_fields
-            if name != "models"
-        }
-        return ModelUsage(**added, models=tuple(dict.fromkeys((*self.models, *other.models))))
+        mine, theirs = self.__dict__, other.__dict__
+        both = {name: mine[name] + theirs[name] for name in mine}
+        both["models"] = tuple(dict.fromkeys(both["models"]))
+        return ModelUsage.model_construct(**both)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in and out."""
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def alone(self) -> "ModelUsage":
+        """A copy without the names of models, which a run has elsewhere."""
+        return self.model_copy(update={"models": ()})

@@ -9,6 +9,7 @@ from pydantic import model_validator
 from ci_eval.records.bounds import Count, Interval, Repeats, Round, Seconds, Total, Value
 from ci_eval.records.cases import Json, Status, Stored
 from ci_eval.records.evalset_facts import EvalSet
+from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.trials import Failure, TrialKey
 
@@ -108,6 +109,8 @@ class TrialResult(Stored):
     """The finish reason of each incomplete response, such as `MAX_TOKENS`."""
     simulation: JudgeUsage | None = None
     """Usage of the model for the simulated user, if any."""
+    metered: ModelUsage | None = None
+    """Usage of the agent's models, if its calls pass the model gateway."""
     round: Round = 0
     """0 for planned trials; 1, 2 … for reruns of all cases after an inconclusive verdict."""
     confirms: bool = False

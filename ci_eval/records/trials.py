@@ -32,6 +32,11 @@ class TrialKey(Record):
         """The agent, the evalset and the case."""
         return self.agent, self.evalset, self.case
 
+    @property
+    def shown(self) -> str:
+        """Its name in messages."""
+        return f"{self.agent} on {self.evalset}/{self.case} (repeat {self.repeat})"
+
 
 class Trial(NamedTuple):
     """One case to try with one agent."""

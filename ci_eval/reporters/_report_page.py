@@ -77,6 +77,8 @@ class Page:
     """Total usage of judge models."""
     simulation: JudgeUsage | None
     """Total usage of models for simulated users."""
+    model_calls: str
+    """Usage of the agents' models, beside that in the baseline; empty if it is not metered."""
     broke: Cases
     """The cases that certainly got worse."""
     lower: Cases
@@ -163,6 +165,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         judged=Some.of((each for each in report.groups if each.judging), rows),
         judging=report.judging,
         simulation=report.simulation,
+        model_calls=report_phrases.model_calls(report.metered) if report.metered else "",
         broke=broke,
         lower=findings.worse("lower"),
         suspected=suspected,

@@ -13,12 +13,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ci_eval.config import handed_secrets
 from ci_eval.config import load_config as configuration
 from ci_eval.forge.missing_commit import fetch_missing
-from ci_eval.llm.gateway.calling_agents import in_mode
+from ci_eval.llm.gateway.calling_agents import gateway_options, with_models
+from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import CiEvalError
 from ci_eval.run.plan import Plan, plan
@@ -105,7 +107,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     config = configuration.load(path, shown=f"{commit[:7]}:{planned.config.shown}", context=own)
     own = handed_secrets.with_secrets(own, config)
     before = plan(config, own, repeats=1)
-    agents = in_mode(_agents(planned, before), own.models_mode)
+    agents = with_models(_agents(planned, before), partial(_of_base, planned, own.models_mode))
     pairs = {pair: criteria for pair, criteria in planned.pairs.items() if pair[0] in agents}
     known = {trial.key.place: trial.fingerprint for trial in before.trials()}
     places = frozenset(
@@ -120,6 +122,11 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     return BaseArm(replace(planned, config=mixed, pairs=pairs, places=places), own, commit)
 
 
+def _of_base(planned: Plan, mode: str, name: str, options: ModelOptions) -> ModelOptions:
+    """Return the options of an agent of the merge base, in the mode and the limits of the run."""
+    return options.in_mode(mode).within(gateway_options(planned.config.agents[name]))
+
+
 def _pretend_clone(tree: Path, commit: str) -> None:
     """Make the tree the top of a repository, so that paths may lead anywhere in it, as usual."""
     (tree / ".git" / "objects").mkdir(parents=True)
@@ -132,7 +139,7 @@ def _own_context(context: RunContext, tree: Path, root: Path) -> RunContext:
     if path := env.get("PYTHONPATH"):
         # Modules of the change must not be imported into its base.
         env["PYTHONPATH"] = moved(path, top, str(tree))
-    return replace(context, env=env, root=root, clone=NO_CLONE, change=context)
+    return replace(context, env=env, root=root, clone=NO_CLONE, change=context, cassettes=None)
 
 
 def _agents(planned: Plan, before: Plan) -> Mapping[str, Agent]:

@@ -21,6 +21,7 @@ from ci_eval.run.conversation import Conversation, Scripted, User, Users, can_go
 from ci_eval.run_files.resume import Begun
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import unseen_hint
+from ci_eval.runtime.trial_clock import TrialClock
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -192,20 +193,12 @@ class _Unhurried:
     """A user whose thinking does not count towards the time limit of a trial."""
 
     user: User
-    clock: asyncio.Timeout
-    thought_s: float = 0.0
+    clock: TrialClock
 
     async def next_message(self, so_far: Sequence[Invocation]) -> Content | None:
         """Return the next message of the user; the time limit is paused until then."""
-        now = asyncio.get_running_loop().time
-        began = now()
-        left = (self.clock.when() or began) - began
-        self.clock.reschedule(None)
-        try:
+        with self.clock.stopped():
             return await self.user.next_message(so_far)
-        finally:
-            self.thought_s += now() - began
-            self.clock.reschedule(now() + left)
 
 
 @dataclass
@@ -220,7 +213,7 @@ class _Attempt:
     took: float | None = None
     """Seconds that a recorded conversation took."""
     session: Session | None = None
-    user: _Unhurried | None = None
+    clock: TrialClock | None = None
     opened: float | None = None
     """When the session was opened, in seconds of `time.perf_counter`."""
 
@@ -264,8 +257,8 @@ class _Attempt:
         if self.opened is None:
             return 0.0
         before = _took(self.begun.invocations) if self.begun else None
-        thought = self.user.thought_s if self.user else 0
-        return max(time.perf_counter() - self.opened - thought + (before or 0), 0.0)
+        stopped = self.clock.stopped_s if self.clock else 0
+        return max(time.perf_counter() - self.opened - stopped + (before or 0), 0.0)
 
     async def _converse(self, *, alone: bool) -> dict[str, Json] | None:
         """Hold the conversation, and return the final state."""
@@ -274,14 +267,14 @@ class _Attempt:
         session = await self.agent.open(self.trial, alone=alone, memento=memento)
         self.session, self.took = session, _took(session.held)
         self.opened = time.perf_counter()
-        async with asyncio.timeout(self.conduct.options.timeout_s) as clock:
+        async with asyncio.timeout(self.conduct.options.timeout_s) as limit:
+            self.clock = TrialClock(limit)
+            session.timed_by(self.clock)
             try:
                 if session.held is None:
-                    self.user = _Unhurried(self.conduct.users(self.trial), clock)
+                    user = _Unhurried(self.conduct.users(self.trial), self.clock)
                     keep = partial(self.conduct.keep, self.trial)
-                    conversation = Conversation(
-                        session, self.trial.case, self.user, self.seen, keep
-                    )
+                    conversation = Conversation(session, self.trial.case, user, self.seen, keep)
                     await conversation.hold(self.begun)
                 else:
                     _take_held(session.held, self.trial, self.seen)

@@ -13,7 +13,7 @@ from ci_eval.run.arms import Arm, Arms, Round, base_folder
 from ci_eval.run.base_arm import MAX_REASON
 from ci_eval.run.plan import Plan
 from ci_eval.run.score import unobserved
-from ci_eval.run_files.file_names import RUN_FILE, SHARD_FILE, TRACES_FILE
+from ci_eval.run_files.file_names import CASSETTES_FOLDER, RUN_FILE, SHARD_FILE, TRACES_FILE
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.run_file import read_run
 from ci_eval.run_files.shard_files import Manifest, Shard, ShardReport, read_shard_report
@@ -62,6 +62,11 @@ class MergedShards:
         factor = max(taken) * len(taken) / sum(taken)
         return f"{said}; the longest took {duration(max(taken))}, {factor:.2f} times the mean"
 
+    def recorded(self, name: str) -> dict[str, Path]:
+        """Return the files that shards recorded to instead of a cassette, by shard."""
+        files = {each.shown: each.folder / CASSETTES_FOLDER / name for each in self.found}
+        return {shown: path for shown, path in files.items() if path.exists()}
+
     def adopt(self, arms: Arms, planned: Round) -> None:
         """Take over the results of all trials of a round.
 
@@ -105,17 +110,17 @@ class MergedShards:
             criteria = arm.plan.pairs[trial.key.agent, trial.key.evalset]
             found = heads.take(trial.key)
             if found is None and is_change and not self.missing:
-                message = f"no shard has a result of {_named(trial.key)}"
+                message = f"no shard has a result of {trial.key.shown}"
                 raise UsageError(message, hint="run the shards again, in folders of their own")
             if found is None:
                 yield unobserved(trial, lost, criteria)
                 continue
             each, result = found
             if not _fits(result, trial, arm.plan):
-                raise _refused(each, f"its result of {_named(trial.key)} is of another trial")
+                raise _refused(each, f"its result of {trial.key.shown} is of another trial")
             yield result
         for key, (each, _) in heads.waiting.items():
-            message = f"its result of {_named(key)} is not in the plan, or not in its order"
+            message = f"its result of {key.shown} is not in the plan, or not in its order"
             raise _refused(each, message)
         for each in self.found if is_change else ():
             if (count := heads.count.get(each.report.index, 0)) != each.report.trials:
@@ -147,7 +152,7 @@ class _Heads:
         self.count[shard.report.index] = self.count.get(shard.report.index, 0) + 1
         if result.key in self.waiting:
             other = self.waiting[result.key][0].shown
-            raise _refused(shard, f"it has the result of {_named(result.key)}, as {other} does")
+            raise _refused(shard, f"it has the result of {result.key.shown}, as {other} does")
         self.results[shard.report.index] = results
         self.waiting[result.key] = shard, result
 
@@ -169,10 +174,6 @@ def _fits(result: TrialResult, trial: Trial, plan: Plan) -> bool:
         and result.confirms == trial.confirms
         and scored == [(name, each.type_name) for name, each in criteria.items()]
     )
-
-
-def _named(key: TrialKey) -> str:
-    return f"{key.agent} on {key.evalset}/{key.case} (repeat {key.repeat})"
 
 
 def _refused(shard: _Found, why: str) -> UsageError:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from ci_eval.llm import model_client
 from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.llm.gateway.gateway import check_models
+from ci_eval.llm.judge_settings import provider_of
+from ci_eval.llm.rate_limit import pace_of
 from ci_eval.plugins.points import Scorer, WorkerCriterion
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import TrialKey
@@ -50,6 +52,7 @@ async def started(
             if isinstance(criterion, WorkerCriterion)
         }
         if plan.judged or simulation:
+            _limit_paces(plan)
             asking_all = model_client.asking(plan.config.judging, context, spent)
             asker = await stack.enter_async_context(asking_all)
             scorers |= {
@@ -57,6 +60,16 @@ async def started(
             }
             users = Simulating(simulation, asker) if simulation else users
         yield Participants(scorers, users)
+
+
+def _limit_paces(plan: Plan) -> None:
+    """Let agents obey the limits of judges from the start."""
+    judging, simulation = plan.config.judging, plan.simulation
+    judges = [judge for each in plan.judged.values() for judge in judging.judges(each)]
+    judges += [judging.player(simulation)] if simulation else []
+    for each in judges:
+        options = judging.options
+        pace_of(provider_of(each)).limit(options.requests_per_minute, options.tokens_per_minute)
 
 
 def check(plan: Plan, context: RunContext) -> None:

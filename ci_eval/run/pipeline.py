@@ -18,6 +18,7 @@ from ci_eval.run.arms import Arm, Arms, Round, clear_base, play
 from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.code_digest import code_digest
 from ci_eval.run.collect import Collected, Collector, Outputs, Progress
+from ci_eval.run.merged_cassettes import merge_cassettes
 from ci_eval.run.merged_shards import MergedShards
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import clear, compare_and_decide, write_report
@@ -51,6 +52,7 @@ def run(
         UsageError: an agent can never start.
         BaselineError: the baseline cannot be read; raised before anything is run.
         NothingSelectedError: the configuration asks for nothing to be executed.
+        OSError: a cassette cannot be written.
 
     """
     baseline = _prepare(plan, context, outputs)
@@ -64,6 +66,9 @@ def run(
     _log_plan(plan, meta)
     is_compared = bool(baseline and baseline.runs)
     weakened = tuple(rewritten(plan.config, meta, context, compared=is_compared))
+    # Not earlier: the checkout would seem to have been changed by somebody.
+    for line in merge_cassettes(plan.config, context, shards) if shards else ():
+        context.say(line)
     with _observing(plan, context, outputs, baseline, meta) as arms:
         arms.unconfirmed = shards.unconfirmed if shards else ""
         asyncio.run(_execute_and_score(arms, shards))

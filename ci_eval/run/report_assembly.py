@@ -12,11 +12,11 @@ from ci_eval.gate.weakened_gate import loosened
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Reporter
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import Comparison, Report
-from ci_eval.records.results import Run, TrialResult
+from ci_eval.records.findings import Comparison, GroupSummary, Metered, Report
+from ci_eval.records.results import Run, RunMeta, TrialResult
 from ci_eval.run.arms import NOT_CONFIRMED, Confirmation
 from ci_eval.run.baseline_choice import Baseline
-from ci_eval.run.collect import Collected
+from ci_eval.run.collect import Collected, Tally
 from ci_eval.run_files.file_names import (
     BASE_FOLDER,
     REPORT_FILE,
@@ -25,7 +25,7 @@ from ci_eval.run_files.file_names import (
     make_report_folder,
 )
 from ci_eval.run_files.run_file import read_run, replacing
-from ci_eval.run_files.score_table import Columns
+from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.text.redact import Secrets
 
 MAX_WORST = 100
@@ -123,10 +123,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         )
     elif baseline and baseline.runs:
         weakened = (*loosened(meta, baseline.runs[0].meta), *weakened)
-    groups = tuple(
-        each.model_copy(update={"judging": tally.judging.get(each.group, each.judging)})
-        for each in summarise(meta, tally.columns)
-    )
+    groups = _groups(meta, tally)
     totals = tally.totals(count_cases(meta, tally.columns, gate))
     verdict = decide(
         gate,
@@ -149,6 +146,27 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         verdict=verdict,
         judging=tally.judged,
         simulation=tally.simulation,
+        metered=_metered(tally.columns, past),
         history=tuple(baseline.history) if baseline else (),
         worst=tuple(worst_results(run, tally.columns, comparison, worst)),
     )
+
+
+def _groups(meta: RunMeta, tally: Tally) -> tuple[GroupSummary, ...]:
+    """Return the summary of each group, with the usage of its judges."""
+    return tuple(
+        each.model_copy(update={"judging": tally.judging.get(each.group, each.judging)})
+        for each in summarise(meta, tally.columns)
+    )
+
+
+def _metered(columns: Columns, past: Sequence[Past]) -> Metered | None:
+    """Return the usage of the agents' models, beside that of the nearest run that was metered."""
+    if not columns.metered_trials:
+        return None
+    found = Metered(usage=columns.metered, trials=columns.metered_trials)
+    before = next((each.columns for each in past if each.columns.metered_trials), None)
+    if before is None:
+        return found
+    update = {"baseline": before.metered, "baseline_trials": before.metered_trials}
+    return found.model_copy(update=update)

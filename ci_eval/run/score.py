@@ -12,6 +12,7 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import Criterion, Scorer
 from ci_eval.records.cases import Json, Status
 from ci_eval.records.errors import TrialError
+from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Failure, Trace, Trial
@@ -76,9 +77,15 @@ def answering(trace: Trace, requested: str) -> tuple[ServedModel, ...]:
         )
     )
     # What the gateway saw, of agents that report none.
-    metered = [each.metered for each in trace.invocations if each.metered]
-    names = dict.fromkeys(name for usage in metered for name in usage.models)
+    used = [each.metered for each in trace.invocations if each.metered]
+    names = dict.fromkeys(name for usage in used for name in usage.models)
     return reported or merged(*(served("agent", requested, name, agent=agent) for name in names))
+
+
+def metered(trace: Trace) -> ModelUsage | None:
+    """Return the usage of the agent's models in a trial; `None` if its calls are not metered."""
+    used = [each.metered for each in trace.invocations if each.metered]
+    return sum(used, ModelUsage()).alone if used else None
 
 
 async def score(
@@ -120,6 +127,7 @@ def _result(trial: Trial, trace: Trace, found: Mapping[str, Score]) -> TrialResu
         confirms=trial.confirms,
         cut_off=tuple(each.finish_reason for each in trace.invocations if each.finish_reason),
         output=trace.output if status in (Status.FAILED, Status.ERROR) else "",
+        metered=metered(trace),
         mocked=_mocked(trial),
         messages=_messages(trial, trace) if status in (Status.FAILED, Status.ERROR) else (),
     )

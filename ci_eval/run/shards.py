@@ -14,6 +14,9 @@ from dataclasses import replace
 from ci_eval import __version__
 from ci_eval.config.criterion_facts import facts_of
 from ci_eval.config.validated_config import Config
+from ci_eval.llm.gateway.calling_agents import with_models
+from ci_eval.llm.gateway.gateway_options import ModelOptions
+from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import UsageError
 from ci_eval.run.plan import Plan
@@ -174,16 +177,25 @@ def config_of(config: Config, shard: Shard) -> Config:
     """Return the configuration with the shard's share of what is meant for the whole suite."""
     run = config.run.model_copy(update={"concurrency": _share(config.run.concurrency, shard) or 1})
     options = config.judging.options
+    update = _divided_limits(options, shard)
+    if options.concurrency is not None:
+        update["concurrency"] = _share(options.concurrency, shard) or 1
+    judging = replace(config.judging, options=options.model_copy(update=update))
+    agents = with_models(
+        config.agents,
+        lambda _, found: found.model_copy(update=_divided_limits(found, shard)),
+    )
+    return replace(config, run=run, judging=judging, agents=agents)
+
+
+def _divided_limits(options: JudgeOptions | ModelOptions, shard: Shard) -> dict[str, float | int]:
     update: dict[str, float | int] = {}
     for name in ("requests_per_minute", "tokens_per_minute", "max_cost_usd"):
         if (most := getattr(options, name)) is not None:
             update[name] = most / shard.total
-    if options.concurrency is not None:
-        update["concurrency"] = _share(options.concurrency, shard) or 1
     if options.max_calls is not None:
         update["max_calls"] = _share(options.max_calls, shard)
-    judging = replace(config.judging, options=options.model_copy(update=update))
-    return replace(config, run=run, judging=judging)
+    return update
 
 
 def _share(whole: int, shard: Shard) -> int:

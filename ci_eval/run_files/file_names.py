@@ -17,6 +17,9 @@ PAGE_FILE = "report.html"
 SHARD_FILE = "shard.json"
 """Beside the files of a run, if it is a shard of a suite: which one, and of what."""
 
+CASSETTES_FOLDER = "cassettes"
+"""In the folder of a shard: what it recorded."""
+
 
 def make_report_folder(folder: Path) -> None:
     """Create the folder of a run, which git ignores, as it does pytest's cache; keep an old one."""

@@ -10,12 +10,13 @@ from ci_eval.records.findings import (
     Excused,
     Flaky,
     GroupKey,
+    Metered,
     Report,
     Together,
 )
 from ci_eval.records.model_versions import ModelChange
 from ci_eval.records.results import Tier
-from ci_eval.text.templates import counted, difference
+from ci_eval.text.templates import counted, difference, dollars
 
 _LEAST_P = 1e-6
 """Smaller p-values are shown as "less than" this."""
@@ -254,3 +255,41 @@ def cut_off(reasons: Sequence[str]) -> str:
         return ""
     were = "response was" if len(reasons) == 1 else "responses were"
     return f"{len(reasons)} {were} cut off: {', '.join(dict.fromkeys(reasons))}"
+
+
+def model_calls(found: Metered) -> str:
+    """Return the usage of the agents' models, beside that in the baseline.
+
+    Runs with different numbers of trials are compared by trial.
+    """
+    usage, base = found.usage, found.baseline
+    replayed = f" ({usage.replayed:,} replayed)" if usage.replayed else ""
+    line = f"{counted(usage.calls, 'model call')}{replayed}, {_many(usage.tokens)} tokens"
+    if usage.unpriced < usage.calls or not usage.calls:
+        line += f", {dollars(usage.cost_usd)}"
+    if usage.unpriced:
+        line += f", {counted(usage.unpriced, 'call')} without a known price"
+    if base is None:
+        return line
+    both = ((usage, found.trials), (base, found.baseline_trials))
+    is_same = found.trials == found.baseline_trials
+    now, before = (
+        dollars(each.cost_usd / (1 if is_same else trials))
+        if not (usage.unpriced or base.unpriced)
+        else f"{_many(round(each.tokens / (1 if is_same else trials)))} tokens"
+        for each, trials in both
+    )
+    if is_same:
+        return f"{line}; baseline: {before}"
+    return f"{line}; {now} a trial, baseline: {before} a trial"
+
+
+def _many(count: int) -> str:
+    """Return a large number in thousands or millions.
+
+    >>> _many(950), _many(120_400), _many(1_250_000)
+    ('950', '120k', '1.25M')
+    """
+    if count < 10_000:
+        return f"{count:,}"
+    return f"{count / 1e3:.0f}k" if count < 1e6 else f"{count / 1e6:.3g}M"

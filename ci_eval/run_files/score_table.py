@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey
+from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.results import CriterionFacts, RunMeta, Score, TrialResult
 
@@ -187,10 +188,16 @@ class Columns:
     """Fingerprint of each case, by evalset and case."""
     models: tuple[ServedModel, ...] = ()
     """The model versions that answered."""
+    metered: ModelUsage = field(default_factory=ModelUsage)
+    """Usage of the agents' models, where it is metered."""
+    metered_trials: int = 0
 
     def add(self, result: TrialResult) -> None:
         """Add the scores of one trial."""
         key = result.key
+        if result.metered:
+            self.metered += result.metered.alone
+            self.metered_trials += 1
         self.fingerprints[key.evalset, key.case] = result.case_fingerprint
         self.models = merged(self.models, result.served)
         for score in result.scores:

@@ -41,6 +41,9 @@ class RunContext:
     """The values that no output may hold; by default those in `env`."""
     change: "RunContext | None" = None
     """In the base arm, the context of the change; else `None`."""
+    cassettes: Path | None = None
+    """In a shard, the folder of what is recorded, which a merge adds to the cassettes themselves;
+    else `None`."""
     models_mode: str = ""
     """What to do with agents' calls of models, if the user says so for this run."""
     resumes: bool = False

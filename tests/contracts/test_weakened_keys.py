@@ -31,6 +31,7 @@ from ci_eval.gate.earlier_config import read_earlier
 from ci_eval.gate.weakened_by_change import weaker
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.gate.weakened_settings import STORED, surroundings
+from ci_eval.llm.gateway.gateway_options import Faults, ModelOptions
 from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion
@@ -117,6 +118,19 @@ def criteria(before: Any, after: Any, said: str) -> Change:
     return Change(*both, said)
 
 
+FAULTS = {"faults": {"rate": 0.5}}
+
+
+def models(before: Any, after: Any, said: str) -> Change:
+    both = ({"agents": {"a": {"python": "m:f", "models": each}}} for each in (before, after))
+    return Change(*both, f"agent a: models.{said}")
+
+
+def faults(after: Keys, shown: Keys) -> Change:
+    now = {"faults": FAULTS["faults"] | after}
+    return models(FAULTS, now, f"faults: {FAULTS['faults']} → {shown}")
+
+
 WORDS = {"use": "response_match_score", "threshold": 0.5}
 SLOW = {"use": "ci/latency_s", "max_growth": 0.1}
 CODE = {"use": "ci/python", "python": "m:f"}
@@ -132,11 +146,20 @@ CHANGES: dict[str, Change] = {
     "agents.recorded": Change(
         {}, {"agents": {"a": RECORDED}}, "agent a: a recording instead of the agent"
     ),
-    "agents.models": Change(
-        {"agents": {"a": {"python": "m:f", "models": "auto"}}},
-        {"agents": {"a": {"python": "m:f", "models": {"ignore": [".*"]}}}},
-        "agent a: models.ignore: none → ['.*']",
+    "agents.models": models("auto", "replay", "mode: auto → replay"),
+    "agents.models.mode": models({}, {"mode": "replay"}, "mode: auto → replay"),
+    "agents.models.cassette": models({}, {"cassette": "x"}, "cassette: .ci-eval/models.jsonl → x"),
+    "agents.models.ignore": models({}, {"ignore": [".*"]}, "ignore: none → ['.*']"),
+    "agents.models.prices": models(
+        {"mode": "live"},
+        {"mode": "live", "prices": {"m": {"input": 0, "output": 0}}},
+        "prices: none → {'m': {'input': 0, 'output': 0}}",
     ),
+    "agents.models.faults": models(FAULTS, {}, "faults: {'rate': 0.5} → none"),
+    "agents.models.faults.rate": faults({"rate": 0.1}, {"rate": 0.1}),
+    "agents.models.faults.kinds": faults({"kinds": ["slow"]}, {"rate": 0.5, "kinds": ["slow"]}),
+    "agents.models.faults.seed": faults({"seed": 1}, {"rate": 0.5, "seed": 1}),
+    "agents.models.faults.slow_s": faults({"slow_s": 1}, {"rate": 0.5, "slow_s": 1}),
     "agents.gcs": Change(
         {"agents": {"a": RECORDED}},
         {"agents": {"a": RECORDED | {"gcs": {"project": "p"}}}},
@@ -346,6 +369,14 @@ HARMLESS: dict[str, str] = {
     "gcs.timeout_s": SPEED,
     "baseline.branches": "where runs are stored from; a change is compared with its merge base",
     "baseline.squash": "how the history of stored runs is kept",
+    "agents.models.providers": EVALUATED,
+    "agents.models.allow": EVALUATED,
+    "agents.models.requests_per_minute": SPEED,
+    "agents.models.tokens_per_minute": SPEED,
+    "agents.models.max_calls": SPEED,
+    "agents.models.max_cost_usd": SPEED,
+    "agents.models.max_calls_per_trial": SPEED,
+    "agents.models.max_cost_usd_per_trial": SPEED,
     "judge.concurrency": SPEED,
     "judge.requests_per_minute": SPEED,
     "judge.tokens_per_minute": SPEED,
@@ -390,6 +421,8 @@ def keys() -> Iterator[str]:
         "evalsets.": [EvalSetSpec],
         "matrix.": [MatrixRow],
         "gcs.": [GcsOptions],
+        "agents.models.": [ModelOptions],
+        "agents.models.faults.": [Faults],
         "judge.": [JudgeOptions, *_types(points.judge)],
         "simulator.": _types(points.simulator),
         "baseline.": _types(points.baseline),

@@ -60,6 +60,7 @@ TOLD = (
         "wrong_start",
         "wrong_headers",
         "wrong_variable",
+        "wrong_gateway",
         "wrong_models",
         "unmetered",
     ),

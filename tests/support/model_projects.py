@@ -32,6 +32,70 @@ COMMAND = (
     + "    print(json.dumps(ask(json.loads(line)['message'])), flush=True)\n"
 )
 
+SERVER = (
+    CHAT
+    + """
+import sys, threading, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+CARD = {"name": "bot", "protocolVersion": "0.3.0", "url": "/rpc", "preferredTransport": "JSONRPC"}
+
+
+def answer(text):
+    if text == globals().get("SLOW"):
+        time.sleep(60)
+    found = []
+    # In a thread of its own, as servers hold conversations in threads that nobody knows.
+    thread = threading.Thread(target=lambda: found.append(ask(text)))
+    thread.start()
+    thread.join()
+    return found[0] + "".join(sorted(value for value in os.environ.values() if "real-key" in value))
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        known = {"/health": {}, "/list-apps": ["bot"], "/version": {"version": "2.13.0"}}
+        card = "agent-card.json" in self.path
+        self.reply(CARD if card else known.get(self.path, {"id": "s", "state": {}}))
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path == "/rpc":
+            text = answer(body["params"]["message"]["parts"][0]["text"])
+            parts = [{"kind": "text", "text": text}]
+            message = {"kind": "message", "role": "agent", "messageId": "m", "parts": parts}
+            self.reply({"jsonrpc": "2.0", "id": body["id"], "result": message})
+        elif "newMessage" in body or "new_message" in body:
+            asked = body.get("newMessage") or body["new_message"]
+            parts = [{"text": answer(asked["parts"][0]["text"])}]
+            event = {"content": {"role": "model", "parts": parts}, "author": "bot", "id": "e",
+                     "invocationId": "i", "timestamp": 1, "actions": {"stateDelta": {}}}
+            self.reply(f"data: {json.dumps(event)}\\n\\n")
+        elif "message" in body:
+            self.reply({"response": answer(body["message"])})
+        else:
+            self.reply({"id": self.path.rpartition("/")[2], "state": {}})
+
+    def reply(self, found):
+        text = found if isinstance(found, str) else json.dumps(found)
+        kind = "text/event-stream" if text is found else "application/json"
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+)
+"""Speaks as an HTTP service, as an A2A agent and as an API server of ADK."""
+
 
 class ModelProject(Project):
     """Cases `c0`, `c1` …, each with one message, and an agent in `bot.py`."""

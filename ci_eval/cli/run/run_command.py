@@ -1,5 +1,6 @@
 """`ci-eval run`: runs the pipeline, shows its report, stores the run and publishes it."""
 
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,7 @@ from ci_eval.pull_requests.github_runner import publish_shard
 from ci_eval.records.errors import UsageError
 from ci_eval.run.collect import Outputs
 from ci_eval.run.report_assembly import clear
-from ci_eval.run_files.file_names import SHARD_FILE
+from ci_eval.run_files.file_names import CASSETTES_FOLDER, SHARD_FILE
 from ci_eval.run_files.shard_files import write_shard_report
 from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 
@@ -91,7 +92,11 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
 
 def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
     _make_room(folder, options["record"])
+    kept = folder.absolute() / CASSETTES_FOLDER
+    if not options["resume"]:
+        shutil.rmtree(kept, ignore_errors=True)
     plan, context = command_inputs.planned(config, options, runs_python=True)
+    context = replace(context, cassettes=kept)
     option = ShardOption(plan, context, options)
     done = run_shard_watched(option.part, context, _outputs(folder, options))
     if done is None:

@@ -87,10 +87,6 @@ def _refuse_others(options: Mapping[str, Any]) -> None:
     names = [f"--{name.replace('_', '-')}" for name in _WHOLE if options[name]]
     if options["baseline_save"] == "always":
         names.append("--baseline-save")
-    if options["judge_mode"] == "record":
-        names.append("--judge-mode record")
-    if options["models"] == "record":
-        names.append("--models record")
     if names:
         message = f"a shard cannot be run with {listed(names)}, which concerns the whole suite"
         raise UsageError(message, hint="leave it out, or run the whole suite in one job")

@@ -1,6 +1,6 @@
 """Agents whose model calls pass the gateway, and their conversations."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -16,6 +16,7 @@ from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment
+from ci_eval.runtime.trial_clock import TrialClock
 from ci_eval.text.redact import MIN_CHARS
 
 
@@ -84,15 +85,23 @@ class CallingModels(Record):
         yield from unreachable(variables).items()
 
 
-def in_mode(agents: Mapping[str, Agent], mode: str) -> dict[str, Agent]:
-    """Return the agents with another mode for their calls of models, unless it is empty."""
-    return {name: _in_mode(agent, agent, mode) for name, agent in agents.items()}
+def with_models(
+    agents: Mapping[str, Agent], changed: Callable[[str, ModelOptions], ModelOptions]
+) -> dict[str, Agent]:
+    """Return the agents with other options of the gateway; `changed` gets the name of each."""
+    return {name: _with_models(name, agent, agent, changed) for name, agent in agents.items()}
 
 
-def _in_mode(agent: Agent, found: object, mode: str) -> Agent:
-    if not isinstance(found, CallingModels) or found.models is None:
-        return agent
-    return agent.model_copy(update={"models": found.models.in_mode(mode)})
+def _with_models(
+    name: str, agent: Agent, found: object, changed: Callable[[str, ModelOptions], ModelOptions]
+) -> Agent:
+    options = gateway_options(found)
+    return agent.model_copy(update={"models": changed(name, options)}) if options else agent
+
+
+def gateway_options(agent: object) -> ModelOptions | None:
+    """Return the options of the gateway of an agent, if it has them."""
+    return agent.models if isinstance(agent, CallingModels) else None
 
 
 def _named(declared: Mapping[str, str | None]) -> Iterator[str]:
@@ -194,6 +203,8 @@ class _Metered(Session):
         self._gateway = gateway
         self._open_ones = open_ones
         self._number = number
+        self._stopped_s = 0.0
+        """The seconds for which the trial's time had stood still when a message was sent."""
 
     @property
     def memento(self) -> Json:
@@ -203,7 +214,12 @@ class _Metered(Session):
     def output(self) -> str:
         return self._inner.output
 
+    def timed_by(self, clock: TrialClock) -> None:
+        self._conversation.clock = clock
+        self._inner.timed_by(clock)
+
     async def send(self, message: Content) -> Invocation:
+        self._stopped_s = self._stopped_so_far_s
         try:
             found = await self._inner.send(message)
         except DisturbedError:
@@ -234,5 +250,17 @@ class _Metered(Session):
             exc.seen = seen and self._metered(seen)
             raise
 
+    @property
+    def _stopped_so_far_s(self) -> float:
+        clock = self._conversation.clock
+        return clock.stopped_s if clock else 0.0
+
     def _metered(self, seen: Invocation) -> Invocation:
-        return seen.model_copy(update={"metered": self._conversation.take_usage()})
+        """Return what was observed, with its usage, and without the time that calls had to wait."""
+        waited = self._stopped_so_far_s - self._stopped_s
+        took = {
+            name: max(seconds - waited, 0.0)
+            for name in ("duration", "model_duration")
+            if (seconds := getattr(seen, name)) is not None
+        }
+        return seen.model_copy(update={"metered": self._conversation.take_usage(), **took})

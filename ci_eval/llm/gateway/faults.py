@@ -6,10 +6,13 @@ repeated.  A fault is no outage: what the agent makes of it is scored like anyth
 
 import asyncio
 import hashlib
+import math
+import time
 from typing import TYPE_CHECKING
 
 from ci_eval.llm.gateway.gateway_options import Fault, Faults
 from ci_eval.llm.gateway.model_cassette import Place
+from ci_eval.llm.gateway.open_conversations import Conversation
 from ci_eval.llm.gateway.providers import error_body
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ def fault_of(faults: Faults, place: Place, attempt: int) -> Fault | None:
     return faults.kinds[int(number / faults.rate * len(faults.kinds))]
 
 
-async def faulty(fault: Fault, request: "Request") -> "StreamResponse":
+async def faulty(fault: Fault, request: "Request", conversation: Conversation) -> "StreamResponse":
     """Return a faulty answer, or none at all."""
     from aiohttp.web import Response, json_response
 
@@ -42,10 +45,18 @@ async def faulty(fault: Fault, request: "Request") -> "StreamResponse":
     if fault == "garbage":
         return Response(text=f"<html>{_TEXT}</html>", content_type="text/html")
     if fault == "timeout":
-        # Until the client gives up, or the trial is over.
-        while request.transport and not request.transport.is_closing():  # noqa: ASYNC110  # aiohttp has no event
-            await asyncio.sleep(_LOOK_S)
-    elif request.transport:
+        await is_awaited(request, conversation, math.inf)
+    if fault == "cut" and request.transport:
         request.transport.write(b'HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"cut": "')
         request.transport.close()
-    return Response(status=499)
+    return Response(status=499)  # nobody waits for it
+
+
+async def is_awaited(request: "Request", conversation: Conversation, seconds: float = 0.0) -> bool:
+    """Wait; return False as soon as the client has left, or the trial is over."""
+    until = time.monotonic() + seconds
+    while not conversation.is_over and request.transport and not request.transport.is_closing():
+        if (left := until - time.monotonic()) <= 0:
+            return True
+        await asyncio.sleep(min(left, _LOOK_S))
+    return False

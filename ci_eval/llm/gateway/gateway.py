@@ -32,6 +32,8 @@ from ci_eval.llm.gateway.providers import (
     variables,
 )
 from ci_eval.llm.gateway.spending import of_run
+from ci_eval.llm.line_file import own_name
+from ci_eval.llm.rate_limit import pace_of
 from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.trials import TrialKey
 from ci_eval.runtime.context import RunContext
@@ -208,7 +210,8 @@ def cassette_of(options: ModelOptions, context: RunContext) -> ModelCassette:
     written = options.mode in ("record", "auto")
     path = contained(context.root, options.cassette, written=written)
     shown = context.shown(options.cassette)
-    cassette = ModelCassette(path, shown=shown, secrets=context.secrets)
+    own = context.cassettes / own_name(options.cassette) if context.cassettes and written else None
+    cassette = ModelCassette(path, shown=shown, secrets=context.secrets, own=own)
     if options.mode != "live":
         cassette.load()
     return cassette
@@ -253,6 +256,8 @@ async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterat
     cassette = cassette_of(options, context)
     if options.mode in ("record", "auto"):
         cassette.begin()
+    for name in options.providers:
+        pace_of(name).limit(options.requests_per_minute, options.tokens_per_minute)
     async with connecting(context.env) as net:
         # The import of the list of prices is slow; agents start in the meantime.
         loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "genai_prices"))

@@ -1,12 +1,13 @@
 """One call of a model, from the request of the client to its answer: replayed, or passed on."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.forge.lineage import from_fork
 from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
-from ci_eval.llm.gateway.faults import fault_of, faulty
+from ci_eval.llm.gateway.faults import fault_of, faulty, is_awaited
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.gateway.model_cassette import (
     ModelCassette,
@@ -15,12 +16,13 @@ from ci_eval.llm.gateway.model_cassette import (
     shortened,
 )
 from ci_eval.llm.gateway.nearest_request import nearest
-from ci_eval.llm.gateway.open_conversations import Conversation, RefusedCallError
+from ci_eval.llm.gateway.open_conversations import Conversation, RefusedCallError, given_up
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.gateway.request_digest import digest_of, normalised
 from ci_eval.llm.gateway.spending import Spending, exceeded, limiter_of
-from ci_eval.llm.gateway.upstream import UNANSWERED, Passing, key_hint, passed_on, size_of
+from ci_eval.llm.gateway.upstream import UNANSWERED, Passing, key_hint, passed_on, tokens_of
 from ci_eval.llm.prices import Tokens, cost_of
+from ci_eval.llm.rate_limit import RateLimiter
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model_usage import ModelUsage
@@ -33,7 +35,6 @@ from ci_eval.text.templates import counted
 if TYPE_CHECKING:
     from aiohttp.web import Request, StreamResponse
 
-_CHARS_PER_TOKEN = 4
 _USUAL_OUTPUT_TOKENS = 200
 """For the estimate of a call's cost, while it is in progress."""
 _MAX_PAUSE_S = 120.0
@@ -82,11 +83,13 @@ class Answering:
         place = Place(conversation.trial, digest, conversation.take(digest))
         asked = Asked(call, conversation, whole, place)
         conversation.tries[digest] += 1
-        if options.faults and (
-            fault := fault_of(options.faults, place, conversation.tries[digest])
-        ):
+        faults = options.faults
+        fault = faults and fault_of(faults, place, conversation.tries[digest])
+        if faults and fault == "slow" and await is_awaited(request, conversation, faults.slow_s):
+            fault = None
+        if fault:
             conversation.release(digest, place.number)
-            return await faulty(fault, request)
+            return await faulty(fault, request, conversation)
         is_replayed = options.mode in ("replay", "auto") or conversation.is_held_again
         if is_replayed and (found := self._cassette.get(place)):
             conversation.succeed(digest, self._usage(call, found.answer, replayed=1))
@@ -135,10 +138,13 @@ class Answering:
     async def _pass_on(self, request: "Request", asked: Asked, run: Spending) -> "StreamResponse":
         """Call the provider, pass its answer on, count and record it."""
         call, conversation, place = asked.call, asked.conversation, asked.place
-        tokens = size_of(call) // _CHARS_PER_TOKEN + 1
+        tokens = tokens_of(call.body)
         estimate = self._estimate(call, tokens)
         limiter = limiter_of(call.provider.name)
-        async with limiter.slot(tokens):
+        async with _turn(limiter, tokens, asked):
+            if not await is_awaited(request, conversation):
+                conversation.fail(place.request, place.number, given_up(call.shown))
+                raise TrialError("connection", given_up(call.shown))
             if why := exceeded(self._options, run, conversation.spent, estimate):
                 raise RefusedCallError("models", why)
             began, cost = time.monotonic(), estimate
@@ -217,6 +223,15 @@ class Answering:
         models = (found.model,) if found.model else ()
         own = {"calls": 1, "replayed": replayed, "seconds": round(seconds, 6), "models": models}
         return counted.model_copy(update=own)
+
+
+@asynccontextmanager
+async def _turn(limiter: RateLimiter, tokens: int, asked: Asked) -> AsyncIterator[None]:
+    """Wait for the turn of a call, which takes none of the trial's time."""
+    async with AsyncExitStack() as stack:
+        with asked.conversation.waiting(asked.call.shown):
+            await stack.enter_async_context(limiter.slot(tokens))
+        yield
 
 
 # --- What the client gets -------------------------------------------------------------------------

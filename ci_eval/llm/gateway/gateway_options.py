@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from ci_eval.llm.prices import Price
+from ci_eval.records.bounds import MAX_SECONDS
 from ci_eval.records.cases import Record
 from ci_eval.runtime.path_checks import PathText
 from ci_eval.text.patterns import Pattern
@@ -20,7 +21,7 @@ Mode = Literal["live", "record", "replay", "auto"]
 ProviderName = Literal["gemini", "openai", "anthropic"]
 DEFAULT_CASSETTE = ".ci-eval/models.jsonl"
 """Path from the folder of the configuration."""
-Fault = Literal["429", "500", "timeout", "cut", "garbage"]
+Fault = Literal["429", "500", "timeout", "cut", "garbage", "slow"]
 
 
 class Faults(Record):
@@ -33,7 +34,9 @@ class Faults(Record):
     )
     """What happens: `429` (too many requests), `500` (an error of the server), `timeout` (no
     answer), `cut` (the connection is lost within the answer), `garbage` (an answer that is no
-    JSON)."""
+    JSON), `slow` (the answer, after `slow_s`). Default: all but `slow`, which makes runs long."""
+    slow_s: float = Field(default=10.0, gt=0, le=MAX_SECONDS)
+    """Delay of a `slow` answer, in seconds. It counts as the agent's time, also in `replay`."""
     seed: int = 0
     """Another seed lets other calls fail."""
 
@@ -65,6 +68,12 @@ class ModelOptions(Record):
     """Maximum number of calls to providers in one trial."""
     max_cost_usd_per_trial: float | None = Field(default=None, ge=0)
     """Maximum cost of the calls to providers in one trial, in US dollars."""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    """Maximum number of calls per minute to each provider: by all agents, judges and simulated
+    users together. If several set a limit for a provider, the smallest holds."""
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    """Maximum number of input tokens per minute for each provider, estimated from the length of
+    the requests; shared like `requests_per_minute`."""
     ignore: tuple[Pattern, ...] = ()
     """Regular expressions for text in requests that varies by itself, such as today's date; what
     they match is left out when a request is looked up."""
@@ -79,10 +88,19 @@ class ModelOptions(Record):
         """Return a copy with another mode; the same if `mode` is empty."""
         return self.model_copy(update={"mode": mode}) if mode else self
 
+    def within(self, other: "ModelOptions | None") -> "ModelOptions":
+        """Return a copy with the limits of a run that `other` has; the same if that is `None`."""
+        limits = {name: getattr(other, name) for name in _OF_A_RUN} if other else {}
+        return self.model_copy(update=limits)
+
     @property
     def has_cost_limit(self) -> bool:
         """True if every call needs a price."""
         return self.max_cost_usd is not None or self.max_cost_usd_per_trial is not None
+
+
+_OF_A_RUN = ("max_calls", "max_cost_usd", "requests_per_minute", "tokens_per_minute")
+"""The limits that all trials of a run share, in both arms."""
 
 
 def _mode_alone(value: object) -> object:

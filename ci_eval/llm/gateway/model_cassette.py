@@ -9,13 +9,14 @@ before is gone.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ci_eval.llm.gateway.answers import Answer, restored
-from ci_eval.llm.line_file import MAX_LINE_BYTES, LineFile
+from ci_eval.llm.line_file import MAX_LINE_BYTES, LineFile, Position
 from ci_eval.records.cases import Json
+from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import TrialKey
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.redact import Secrets
@@ -65,15 +66,21 @@ def digest_of_trial(key: TrialKey) -> str:
 
 
 class ModelCassette:
-    """The recorded calls in the file at `path`, named `shown` in messages."""
+    """The recorded calls in the file at `path`, named `shown` in messages.
 
-    def __init__(self, path: Path, *, shown: str, secrets: Secrets) -> None:
-        self._file = LineFile(path, shown=shown, of="ci-eval model cassette", version=VERSION)
+    New ones go to the file `own`, if there is one: a shard has it, and `absorb` merges it.
+    """
+
+    def __init__(
+        self, path: Path, *, shown: str, secrets: Secrets, own: Path | None = None
+    ) -> None:
+        self._file = _file(path, shown)
+        self._own = _file(own, shown) if own else None
         self._secrets = secrets
         self.shown = shown
         """Path of the file in messages."""
-        self._found: dict[str, dict[Place, tuple[int, int]]] = {}
-        """By trial, the offset and the length of the last line of each call."""
+        self._found: dict[str, dict[Place, Position]] = {}
+        """By trial, the last line of each call."""
         self._begun: set[str] = set()
         """The trials that a resumed run finds begun: those that an interrupted run recorded; all,
         if the run ended by itself, and sorted the file."""
@@ -95,15 +102,17 @@ class ModelCassette:
             UsageError: it is not a regular file, not a cassette of this version, or too large.
 
         """
-        for at, line in self._file.lines():
-            if found := _LINE.match(line):
-                place = _place(found)
-                self._found.setdefault(place.trial, {})[place] = at, len(line)
-            elif anew := _ANEW.fullmatch(line):
-                trial = anew[1].decode()
-                self._found.pop(trial, None)
-                self._begun.add(trial)
-        self._begun = self._begun or {*self._found}
+        for file in filter(None, (self._file, self._own)):
+            for position, line in file.lines():
+                if found := _LINE.match(line):
+                    place = _place(found)
+                    self._found.setdefault(place.trial, {})[place] = position
+                elif anew := _ANEW.fullmatch(line):
+                    trial = anew[1].decode()
+                    self._found.pop(trial, None)
+                    self._begun.add(trial)
+        if not self._own and not self._begun:
+            self._begun = {*self._found}
 
     def begin(self) -> None:
         """Create the file if it is missing, and check that it can be written.
@@ -113,12 +122,16 @@ class ModelCassette:
             UsageError: it is not a regular file.
 
         """
-        self._file.begin()
+        self._written.begin()
+
+    @property
+    def _written(self) -> LineFile:
+        return self._own or self._file
 
     def get(self, place: Place) -> Recorded | None:
         """Return the call recorded at `place`, if there is one."""
-        at = self._found.get(place.trial, {}).get(place)
-        return _read(self._file.line(*at), place) if at else None
+        position = self._found.get(place.trial, {}).get(place)
+        return _read(position.read(), place) if position else None
 
     def numbers(self, trial: str, request: str) -> set[int]:
         """Return the numbers under which a request of a trial is recorded."""
@@ -140,7 +153,7 @@ class ModelCassette:
     def anew(self, trial: str) -> None:
         """Forget what was recorded of a trial, which is being recorded again."""
         self._found.pop(trial, None)
-        self._file.append(f'{{"anew":"{trial}"}}\n'.encode())
+        self._written.append(f'{{"anew":"{trial}"}}\n'.encode())
         self._is_changed = True
 
     def add(self, key: TrialKey, place: Place, request: dict[str, Json], answer: Answer) -> None:
@@ -160,16 +173,46 @@ class ModelCassette:
         line = json.dumps(self._clean(row), separators=(",", ":")).encode("ascii") + b"\n"
         if len(line) > MAX_LINE_BYTES:
             raise TooLongError(f"its line would have more than {MAX_LINE_BYTES >> 20} MiB")
-        self._found.setdefault(place.trial, {})[place] = self._file.append(line)
+        self._found.setdefault(place.trial, {})[place] = self._written.append(line)
         self._is_changed = True
 
     def tidy(self) -> None:
-        """Sort the file, if calls were recorded, and drop what was recorded before."""
-        if self._is_changed:
+        """Sort the file, if calls were recorded, and drop what was recorded before.
+
+        That of a shard stays as it is: it has to say which trials were recorded anew.
+        """
+        if self._is_changed and self._own is None:
             self._file.rewrite(_arranged)
             self._found.clear()
             self.load()
             self._is_changed = False
+
+    def absorb(self, parts: Mapping[str, Path]) -> None:
+        """Add what shards recorded, by their names, and sort the file.
+
+        Raises:
+            UsageError: a part is not a cassette, or two have calls of one trial.
+            OSError: the file cannot be written.
+
+        """
+        owners: dict[str, str] = {}
+        files = {name: _file(path, str(path)) for name, path in parts.items()}
+        for name, file in files.items():
+            for _, line in file.lines():
+                trial = _trial_of(line)
+                if trial and (other := owners.setdefault(trial, name)) != name:
+                    found = _read(line)
+                    which = found.trial.shown if found else f"the trial {trial}"
+                    message = f"{name} cannot be merged: it recorded calls of {which}, as {other}"
+                    raise UsageError(f"{message} did", hint="pass the report of each shard once")
+        self._file.begin()
+        for file in files.values():
+            for _, line in file.lines():
+                if _trial_of(line):
+                    self._file.append(line)
+        self._file.rewrite(_arranged)
+        self._found.clear()
+        self.load()
 
     def keep(self, trials: Iterable[TrialKey]) -> int:
         """Remove the calls of other trials; return how many were removed."""
@@ -197,6 +240,16 @@ class ModelCassette:
         if not self._secrets or self._secrets.text(whole := json.dumps(row)) == whole:
             return row
         return {**row, "request": cleaned(row["request"]), "answer": cleaned(row["answer"])}
+
+
+def _file(path: Path, shown: str) -> LineFile:
+    return LineFile(path, shown=shown, of="ci-eval model cassette", version=VERSION)
+
+
+def _trial_of(line: bytes) -> str:
+    """Return the digest of the trial of a line; empty if it is none of ours."""
+    found = _LINE.match(line) or _ANEW.fullmatch(line)
+    return found[1].decode() if found else ""
 
 
 def _place(found: re.Match[bytes]) -> Place:

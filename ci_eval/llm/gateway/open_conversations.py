@@ -9,7 +9,7 @@ import asyncio
 import secrets
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from ci_eval.llm.gateway.model_cassette import digest_of_trial
@@ -17,6 +17,7 @@ from ci_eval.llm.gateway.spending import Spending
 from ci_eval.records.errors import DisturbedError, FailureKind, TrialError
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.trials import TrialKey
+from ci_eval.runtime.trial_clock import TrialClock
 
 MARK = "x-ci-eval-conversation"
 """The header with the number of the conversation; `marked_calls.py` sets it in workers."""
@@ -25,6 +26,11 @@ MARK = "x-ci-eval-conversation"
 SETTLE_S = 5.0
 """The longest wait for the end of a stream after the agent's answer: clients leave a stream at its
 last event, which comes before its end."""
+
+
+MAX_WAIT_S = 3600.0
+"""How long the time of a trial stands still at most while its calls wait: an agent that always has
+one that waits would else never end."""
 
 
 class RefusedCallError(Exception):
@@ -55,6 +61,9 @@ class Conversation:
     """Whether an interrupted run has recorded the beginning, which is replayed."""
     streams: set[asyncio.Future[None]] = field(default_factory=set)
     """Answers that are being passed on."""
+    waits: list[str] = field(default_factory=list)
+    """The calls that wait for their turn, for messages."""
+    clock: TrialClock | None = None
     is_over: bool = False
 
     def __post_init__(self) -> None:
@@ -77,6 +86,17 @@ class Conversation:
         finally:
             self.streams.discard(ended)
             ended.set_result(None)
+
+    @contextmanager
+    def waiting(self, shown: str) -> Iterator[None]:
+        """Stop the trial's time, while the call `shown` waits for its turn."""
+        self.waits.append(shown)
+        clock = self.clock if self.clock and self.clock.stopped_s < MAX_WAIT_S else None
+        try:
+            with clock.stopped() if clock else nullcontext():
+                yield
+        finally:
+            self.waits.remove(shown)
 
     async def settle(self) -> None:
         """Wait until answers have ended that the agent has got all it needs of."""
@@ -116,8 +136,13 @@ class Conversation:
         """
         if self.error:
             raise self.error
-        for why in self.failed.values():
+        for why in (*self.failed.values(), *map(given_up, self.waits)):
             raise TrialError("connection", why)
+
+
+def given_up(shown: str) -> str:
+    """Return the message about a call that the agent did not wait for."""
+    return f"{shown}: the agent gave up before the limits a minute allowed the call"
 
 
 @dataclass

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from ci_eval.llm.gateway.gateway_options import ModelOptions
-from ci_eval.llm.rate_limit import RateLimiter, closing_of
+from ci_eval.llm.rate_limit import RateLimiter, pace_of
 
 
 @dataclass
@@ -58,8 +58,8 @@ def limiter_of(provider: str) -> RateLimiter:
     """Return the limiter of the calls to a provider, by all agents of this run."""
     limiters = _limiters.setdefault(asyncio.get_running_loop(), {})
     if provider not in limiters:
-        closing = closing_of(provider)
-        limiters[provider] = RateLimiter(concurrency=MAX_CONCURRENCY, closing=closing)
+        pace = pace_of(provider)
+        limiters[provider] = RateLimiter(concurrency=MAX_CONCURRENCY, pace=pace)
     return limiters[provider]
 
 

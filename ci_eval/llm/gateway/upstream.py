@@ -18,6 +18,7 @@ UNANSWERED = frozenset({401, 403, 408, 409, 429, 500, 502, 503, 504, 529})
 """Statuses that say nothing of the request: the provider is busy or down, or refuses the key."""
 _PASSED_BACK = ("retry-after", "retry-after-ms", "x-should-retry")
 _JSON = "application/json"
+_CHARS_PER_TOKEN = 4
 
 
 @dataclass
@@ -117,6 +118,6 @@ def key_hint(call: Call) -> str:
     return " or ".join(call.provider.keys)
 
 
-def size_of(call: Call) -> int:
-    """Return the length of a call's body, in characters."""
-    return len(json.dumps(call.body))
+def tokens_of(body: Mapping[str, Json]) -> int:
+    """Return about how many input tokens the body of a call has."""
+    return len(json.dumps(body)) // _CHARS_PER_TOKEN + 1

@@ -20,7 +20,8 @@ from yarl import URL
 from ci_eval.llm.gateway.gateway import Gateway, gateway_for
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.gateway.open_conversations import MARK, Conversation, Process
-from ci_eval.llm.rate_limit import closing_of
+from ci_eval.llm.rate_limit import pace_of
+from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import TrialKey
 from ci_eval.runtime.context import RunContext
 
@@ -397,8 +398,8 @@ def test_retry_after_and_the_status_reach_the_client(tmp_path, models):
         conversation = client.begin()
         first, headers, _ = await client.send(CHAT)
         assert (first, headers["retry-after"]) == (429, "3")
-        assert closing_of("openai").until > time.monotonic()
-        closing_of("openai").until = 0.0
+        assert pace_of("openai").closed_until > time.monotonic()
+        pace_of("openai").closed_until = 0.0
         assert conversation.failed
         second, *_ = await client.send(CHAT)
         assert not conversation.failed
@@ -489,3 +490,76 @@ def test_the_try_after_a_fault_gets_the_recorded_answer(tmp_path, models):
     answers, _ = behind(tmp_path, models, often, **options)
     assert json.loads(answers[0]) == json.loads(recorded)
     assert behind(tmp_path, models, often, **options)[0] == answers
+
+
+def slow(slow_s: float, rate: float = 1.0) -> dict[str, Any]:
+    return {"faults": {"rate": rate, "kinds": ["slow"], "slow_s": slow_s}}
+
+
+def test_a_slow_answer_is_late_and_the_same_and_counted(tmp_path, models):
+    async def body(client: Client) -> Any:
+        conversation = client.begin()
+        _, _, text = await client.send(CHAT)
+        conversation.check()
+        return json.loads(text), conversation.usage.calls
+
+    recorded = behind(tmp_path, models, body, mode="record", **slow(0.01))
+    assert behind(tmp_path, models, body, mode="replay", **slow(0.01)) == recorded
+    assert recorded[1] == 1
+    assert len(models.requests) == 1
+
+
+def test_a_client_that_does_not_wait_for_a_slow_answer_costs_nothing(tmp_path, models):
+    async def body(client: Client) -> Any:
+        conversation = client.begin()
+        timeout = aiohttp.ClientTimeout(total=0.5)
+        with pytest.raises(TimeoutError):
+            await client.send(CHAT, timeout=timeout)
+        _, _, text = await client.send(CHAT, timeout=timeout)
+        conversation.check()
+        return json.loads(text)["choices"][0]["message"]["content"]
+
+    # With this rate, the first try is slow, and the second is not: it gets the first answer.
+    assert behind(tmp_path, models, body, mode="record", **slow(600, rate=0.8)) == "Hello #1"
+    assert len(models.requests) == 1
+
+
+def test_a_slow_answer_ends_with_its_trial(tmp_path, models):
+    async def body(client: Client) -> None:
+        conversation = client.begin()
+        asyncio.get_running_loop().call_later(0.5, setattr, conversation, "is_over", True)
+        assert (await client.send(CHAT))[0] in (400, 499)
+
+    behind(tmp_path, models, body, mode="live", **slow(600))
+    assert models.requests == []
+
+
+def test_a_replayed_call_waits_for_no_limit(tmp_path, models):
+    async def body(client: Client) -> Any:
+        client.begin()
+        return (await client.send(CHAT))[2]
+
+    async def closed(client: Client) -> Any:
+        pace_of("openai").close(time.monotonic() + 600)
+        return await body(client)
+
+    recorded = behind(tmp_path, models, body, mode="record")
+    replayed = behind(tmp_path, models, closed, mode="replay", requests_per_minute=0.01)
+    assert json.loads(replayed) == json.loads(recorded)
+
+
+def test_a_call_that_is_given_up_while_it_waits_is_neither_made_nor_hidden(tmp_path, models):
+    async def body(client: Client) -> None:
+        conversation = client.begin()
+        assert (await client.send(CHAT))[0] == 200
+        conversation.check()
+        with pytest.raises(TimeoutError):
+            await client.send(CHAT, timeout=aiohttp.ClientTimeout(total=0.3))
+        with pytest.raises(TrialError, match="gave up before the limits a minute allowed"):
+            conversation.check()
+        await conversation.settle()  # nobody pays for an answer that nobody gets
+        with pytest.raises(TrialError, match="gave up before the limits a minute allowed"):
+            conversation.check()
+
+    behind(tmp_path, models, body, mode="live", requests_per_minute=60)
+    assert len(models.requests) == 1

@@ -325,3 +325,40 @@ def test_a_proxy_gets_no_call(project, models):
         project._patch.setenv(name, "http://127.0.0.1:9")
 
     assert project.run().code == 0
+
+
+def test_reports_compare_the_calls_of_models_with_the_baseline(project, models):
+    project.agent(PYTHON, CASSETTE, cases=2)
+    project.add("baseline: {store: file, path: base.json}\n")
+    project.with_keys(models)
+
+    def document(name: str) -> str:
+        text = (project.folder / "out" / name).read_text()
+        return text.replace("\u200b", "").replace("<span>&#36;</span>", "$")
+
+    first = project.run("--baseline-save", "always").out
+    same = project.run("--models", "replay").out
+    documents = [document(each) for each in ("comment.md", "summary.md", "report.html")]
+    project.run("--models", "record", "--repeats", "2")
+    twice = document("comment.md")
+
+    cost = "2 model calls, 36 tokens, $0.0000312"
+    assert f"agents: {cost}\n" in first
+    line = "2 model calls (2 replayed), 36 tokens, $0.0000312; baseline: $0.0000312"
+    assert f"agents: {line}\n" in same
+    assert all(line in each for each in documents)
+    each = "$0.0000156 a trial"
+    assert f"- 4 model calls, 72 tokens, $0.0000624; {each}, baseline: {each}\n" in twice
+
+
+def test_a_baseline_that_was_not_metered_is_not_compared(project, models):
+    project.agent("def answer(message):\n    return message\n", "null", cases=2)
+    project.edit(", ci/model_calls: {}", "")
+    project.add("baseline: {store: file, path: base.json}\ngate: {confirm: 'off'}\n")
+    project.with_keys(models)
+    unmetered = project.run("--baseline-save", "always").out
+    (project.folder / "bot.py").write_text(PYTHON)
+    project.edit("models: null", "models: live")
+
+    assert "model call" not in unmetered
+    assert "agents: 2 model calls, 36 tokens, $0.0000312\n" in project.run().out

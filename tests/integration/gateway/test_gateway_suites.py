@@ -14,7 +14,7 @@ from servers.openai import completion
 from support.agent_sessions import waits_for
 from support.git_repositories import ENV
 from support.git_suites import Suite
-from support.model_projects import CHAT, PYTHON
+from support.model_projects import CHAT, PYTHON, SERVER
 
 pytestmark = pytest.mark.processes
 CONFIG = """\
@@ -39,10 +39,10 @@ def suite(tmp_path: Path) -> Suite:
     return Suite(tmp_path / "shop")
 
 
-def begin(suite: Suite, models: Models, config: str) -> None:
+def begin(suite: Suite, models: Models, config: str, *, agent: str = PYTHON) -> None:
     """Commit an agent with its cassette, and begin a branch."""
     ignored = "ci-eval-report\n.ci-eval\n__pycache__\n"
-    files = {"bot.py": PYTHON, "ci-eval.yaml": config, ".gitignore": ignored}
+    files = {"bot.py": agent, "ci-eval.yaml": config, ".gitignore": ignored}
     suite.commit("agent", **{**files, "evals/smoke.csv": evalset(3)})
     suite.ci_eval("run", "--models", "record", **models.environment())
     suite.commit("cassette")
@@ -66,6 +66,10 @@ def test_each_arm_is_replayed_from_its_own_cassette(suite: Suite, models: Models
     comment = (suite.folder / "ci-eval-report/comment.md").read_text()
     first = comment.partition("| Criterion")[0]
     assert "agent bot: its model cassette models.jsonl is part of this change" in first
+    # The merge base is the baseline, also for costs.
+    metered = suite.report()["metered"]
+    assert (metered["trials"], metered["baseline_trials"]) == (3, 3)
+    assert metered["baseline"]["calls"] == metered["baseline"]["replayed"] == 3
 
 
 def test_a_change_without_a_new_cassette_has_no_verdict(suite: Suite, models: Models):
@@ -191,3 +195,53 @@ def test_a_recording_that_waited_for_a_human_is_resumed_without_asking_twice(
     assert suite.ci_eval("run", "--models", "replay").code == 0
     [result] = json.loads((suite.folder / "ci-eval-report/run.json").read_text())["results"]
     assert result["scores"][0]["value"] == 2  # before the answer, and after it
+
+
+def test_both_arms_share_the_limits_of_the_change(suite: Suite, models: Models):
+    begin(suite, models, COMPARED)
+    limited = COMPARED.replace("auto,", "live, max_calls: 4, requests_per_minute: 6000,")
+    suite.commit("limit", **{"ci-eval.yaml": limited, "bot.py": CHANGED})
+    asked = len(models.requests)
+
+    suite.ci_eval("run", "--models", "live", **models.environment())
+
+    # Three of the change, and one of the merge base, whose own options have no limit.
+    assert len(models.requests) == asked + 4
+    errors = [each.get("error") for each in json.loads(suite.base_run.read_text())["results"]]
+    refused = [each for each in errors if each]
+    assert [each["kind"] for each in refused] == ["models"] * 2
+    assert "the budget of the run is used up: 4 of 4 calls" in refused[0]["message"]
+
+
+def test_a_shard_keeps_nothing_that_the_base_arm_records(suite: Suite, models: Models):
+    files = {"bot.py": PYTHON, "ci-eval.yaml": COMPARED, "evals/smoke.csv": evalset(3)}
+    suite.commit("agent", **files, **{".gitignore": "shard\nmerged\n__pycache__\n"})
+    suite.git("checkout", "--quiet", "-b", "change")
+    suite.commit("change", **{"bot.py": CHANGED})
+
+    shard = ("--shard", "1/1", "--out", "shard")
+    assert suite.ci_eval("run", *shard, **models.environment()).code == 0
+    merged = suite.ci_eval("merge", "shard", "--out", "merged", **models.environment())
+
+    assert merged.code == 0, merged.err
+    assert len(models.requests) == 6
+    rows = (suite.folder / "models.jsonl").read_text().splitlines()[1:]
+    texts = [json.loads(row)["request"]["messages"][0]["content"] for row in rows]
+    assert texts == [f"question {number}!" for number in range(3)]
+
+
+def test_a_server_of_each_arm_has_a_gateway_of_its_own(suite: Suite, models: Models):
+    kind = (
+        f'http: "http://127.0.0.1:{{port}}/chat", start: ["{sys.executable}", bot.py, "{{port}}"]'
+    )
+    begin(suite, models, COMPARED.replace('python: "bot:answer"', kind), agent=SERVER)
+    suite.commit("change", **{"bot.py": SERVER.replace("ask(text)", "ask(text + '!')")})
+    suite.ci_eval("run", "--models", "record", **models.environment())
+    asked = len(models.requests)
+
+    ended = suite.ci_eval("run", "--models", "replay")
+
+    assert ended.code == 0, ended.err
+    assert len(models.requests) == asked
+    base = json.loads(suite.base_run.read_text())["results"]
+    assert [each["metered"]["calls"] for each in base] == [1] * 3

@@ -177,3 +177,23 @@ def test_no_link_that_is_put_in_its_place_meanwhile_is_written_through(
     with pytest.raises(OSError, match=r"c\.jsonl"):
         Cassette(tmp_path / "c.jsonl", shown="c.jsonl").begin()
     assert (tmp_path / "precious").read_text() == ""
+
+
+def test_shards_add_their_answers_and_of_several_the_first_counts(tmp_path: Path):
+    path, parts = tmp_path / "c.jsonl", [tmp_path / "1", tmp_path / "2"]
+    opened(path).add(KEYS[0], Answer(text="old"), about="ci/c")
+    for number, part in enumerate(parts):
+        shard = Cassette(path, shown="c.jsonl", own=part)
+        shard.load()
+        assert shard.get(KEYS[0]).text == "old"
+        for key, text in ((0, "same"), (1, f"of {number}"), (2 + number, "alone"), (4, "twice")):
+            shard.add(KEYS[key], Answer(text=text), about="ci/c")
+    opened(parts[0]).add(KEYS[4], Answer(text="at last"), about="ci/c")
+    before = path.read_text()
+
+    assert "same" not in before
+    assert opened(path).absorb(parts) == 2
+    found = opened(path)
+    texts = [found.get(key).text for key in KEYS[:5]]
+    assert texts == ["same", "of 0", "alone", "alone", "at last"]
+    assert len(path.read_text().splitlines()) == 6

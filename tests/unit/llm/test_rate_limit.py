@@ -4,7 +4,7 @@ import time
 import pytest
 from support import jumping_clock
 
-from ci_eval.llm.rate_limit import RateLimiter, closing_of
+from ci_eval.llm.rate_limit import Pace, RateLimiter, pace_of
 
 
 async def _hold(pace: RateLimiter, tokens: int = 1) -> float:
@@ -62,14 +62,37 @@ def begin(pace: RateLimiter, *tokens: int) -> list[float]:
     return jumping_clock.run(work())
 
 
+def limited(*limits: tuple[float | None, float | None]) -> RateLimiter:
+    pace = Pace()
+    for requests, tokens in limits:
+        pace.limit(requests, tokens)
+    return RateLimiter(concurrency=10, pace=pace)
+
+
 def test_so_many_requests_a_minute_are_spread_over_it():
-    pace = RateLimiter(concurrency=10, requests_per_minute=30)
-    assert begin(pace, 1, 1, 1, 1, 1) == pytest.approx([0, 2, 4, 6, 8])
+    assert begin(limited((30, None)), 1, 1, 1, 1, 1) == pytest.approx([0, 2, 4, 6, 8])
 
 
 def test_so_many_tokens_a_minute_too():
-    pace = RateLimiter(concurrency=10, tokens_per_minute=60_000)
-    assert begin(pace, 1000, 5000, 1) == pytest.approx([0, 1, 6])
+    assert begin(limited((None, 60_000)), 1000, 5000, 1) == pytest.approx([0, 1, 6])
+
+
+def test_of_several_limits_the_smallest_holds():
+    assert begin(limited((60, None), (30, None), (None, None)), 1, 1) == pytest.approx([0, 2])
+    both = limited((60, 60_000), (120, 30_000))
+    assert begin(both, 1, 5000, 1) == pytest.approx([0, 1, 11])
+
+
+def test_all_who_call_a_provider_share_its_limits():
+    async def work() -> list[float]:
+        pace_of("a").limit(30, None)
+        judges, agents, others = (
+            RateLimiter(concurrency=4, pace=pace_of(name)) for name in ("a", "a", "b")
+        )
+        now = time.monotonic()
+        return [await _hold(each) - now for each in (judges, agents, others, judges)]
+
+    assert jumping_clock.run(work()) == pytest.approx([0, 2, 2, 4], abs=0.01)
 
 
 def test_all_wait_as_long_as_the_provider_wants():
@@ -87,7 +110,7 @@ def test_all_wait_as_long_as_the_provider_wants():
 def test_two_that_share_a_provider_wait_for_each_other():
     async def work() -> list[float]:
         judges, agents, others = (
-            RateLimiter(concurrency=4, closing=closing_of(name)) for name in ("a", "a", "b")
+            RateLimiter(concurrency=4, pace=pace_of(name)) for name in ("a", "a", "b")
         )
         now = time.monotonic()
         judges.throttled(now, 20)

@@ -10,6 +10,7 @@ from support.project import GREETS
 
 from ci_eval.config.load_config import load
 from ci_eval.config.validated_config import Config
+from ci_eval.llm.gateway.calling_agents import gateway_options
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.shards import config_of, dealt, seconds_of
@@ -18,7 +19,10 @@ from ci_eval.run_files.shard_files import Shard
 from ci_eval.runtime.context import RunContext
 
 CONFIG = """\
-agents: {bot: {python: "shop:answer"}}
+agents:
+  bot:
+    python: "shop:answer"
+    models: {max_calls: 8, max_cost_usd: 3, requests_per_minute: 60, tokens_per_minute: 600}
 evalsets: {smoke: smoke.evalset.json}
 criteria: {response_match_score: 0.5}
 run: {concurrency: 10}
@@ -44,6 +48,10 @@ def test_the_parts_of_all_shards_are_the_limits_of_the_suite(config: Config, tot
     assert sum(each.max_cost_usd or 0 for each in judging) == pytest.approx(2)
     assert sum(each.requests_per_minute or 0 for each in judging) == pytest.approx(90)
     assert sum(each.tokens_per_minute or 0 for each in judging) == pytest.approx(900)
+    models = [gateway_options(each.agents["bot"]) for each in parts]
+    names = ("max_calls", "max_cost_usd", "requests_per_minute", "tokens_per_minute")
+    whole = [sum(getattr(each, name) for each in models) for name in names]
+    assert whole == pytest.approx([8, 3, 60, 600])
 
 
 def test_no_shard_is_left_without_a_trial_at_once(config: Config) -> None:

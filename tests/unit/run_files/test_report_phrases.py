@@ -1,7 +1,8 @@
 import pytest
 from support.report_language import GROUP, compared, make_report
 
-from ci_eval.records.findings import CaseChange, Delta, Excused, Report, Together
+from ci_eval.records.findings import CaseChange, Delta, Excused, Metered, Report, Together
+from ci_eval.records.model_usage import ModelUsage
 from ci_eval.run_files import report_phrases
 
 
@@ -174,3 +175,49 @@ def test_the_baseline_is_one_line_of_a_log() -> None:
         "pooled with 1 other run"
     )
     assert report_phrases.baseline(make_report("greets pass 0.9")) == ""
+
+
+USED = ModelUsage(calls=240, input_tokens=100_000, output_tokens=20_400, cost_usd=0.35)
+BEFORE = USED.model_copy(update={"calls": 200, "cost_usd": 0.31})
+
+
+@pytest.mark.parametrize(
+    ("usage", "base", "base_trials", "said"),
+    [
+        (USED, None, 0, "240 model calls, 120k tokens, $0.35"),
+        (USED, BEFORE, 24, "240 model calls, 120k tokens, $0.35; baseline: $0.31"),
+        (
+            USED,
+            BEFORE,
+            20,
+            "240 model calls, 120k tokens, $0.35; $0.0146 a trial, baseline: $0.0155 a trial",
+        ),
+        (
+            USED.model_copy(update={"replayed": 240}),
+            BEFORE,
+            24,
+            "240 model calls (240 replayed), 120k tokens, $0.35; baseline: $0.31",
+        ),
+        (
+            USED.model_copy(update={"unpriced": 240, "cost_usd": 0.0}),
+            BEFORE,
+            24,
+            "240 model calls, 120k tokens, 240 calls without a known price; baseline: 120k tokens",
+        ),
+        (
+            USED,
+            BEFORE.model_copy(update={"unpriced": 1}),
+            20,
+            (
+                "240 model calls, 120k tokens, $0.35; "
+                "5,017 tokens a trial, baseline: 6,020 tokens a trial"
+            ),
+        ),
+        (ModelUsage(), None, 0, "0 model calls, 0 tokens, $0.00"),
+    ],
+)
+def test_calls_of_models_are_compared_by_trial_where_the_numbers_differ(
+    usage: ModelUsage, base: ModelUsage | None, base_trials: int, said: str
+) -> None:
+    found = Metered(usage=usage, trials=24, baseline=base, baseline_trials=base_trials)
+    assert report_phrases.model_calls(found) == said

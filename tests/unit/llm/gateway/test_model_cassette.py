@@ -4,10 +4,13 @@ import json
 import multiprocessing
 import os
 import signal
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ci_eval.llm.gateway import model_cassette
 from ci_eval.llm.gateway.answers import Answer
@@ -245,3 +248,57 @@ def test_a_committed_link_beside_the_cassette_is_not_written_through(tmp_path: P
 
     assert outside.read_text() == "mine"
     assert text_at(opened(folder / "c.jsonl"), place(1)) == "t"
+
+
+TRIALS = [key(case, repeat) for case in "abc" for repeat in (0, 1)]
+RECORDING = st.lists(
+    st.tuples(st.integers(0, len(TRIALS) - 1), st.booleans(), st.integers(1, 3)), max_size=20
+)
+"""What a run records: a trial, whether anew, and how many requests."""
+
+
+@given(before=RECORDING, then=RECORDING, homes=st.lists(st.integers(0, 2), min_size=6, max_size=6))
+def test_the_cassette_of_merged_shards_is_that_of_a_whole_run(before, then, homes):
+    with tempfile.TemporaryDirectory() as folder:
+        whole, main = Path(folder, "whole"), Path(folder, "main")
+        for path in (whole, main):
+            cassette = opened(path)
+            record(cassette, before, "before")
+            cassette.begin()
+            cassette.tidy()
+        cassette = opened(whole)
+        record(cassette, then, "then")
+        cassette.tidy()
+        parts = {f"shard {home}": Path(folder, f"shard-{home}") for home in range(3)}
+        for home, part in enumerate(parts.values()):
+            cassette = ModelCassette(main, shown="c", secrets=SECRETS, own=part)
+            cassette.load()
+            cassette.begin()
+            record(cassette, [each for each in then if homes[each[0]] == home], "then")
+            cassette.tidy()
+        opened(main).absorb(parts)
+
+        assert main.read_bytes() == whole.read_bytes()
+
+
+def record(cassette: ModelCassette, steps: list[tuple[int, bool, int]], text: str) -> None:
+    for number, is_anew, requests in steps:
+        trial = TRIALS[number]
+        if is_anew:
+            cassette.anew(digest_of_trial(trial))
+        for request in range(requests):
+            add(cassette, place(request, of=trial), text, trial)
+
+
+def test_parts_with_calls_of_one_trial_are_refused(tmp_path: Path):
+    parts = {f"shard {number}/2": tmp_path / str(number) for number in (1, 2)}
+    for path in parts.values():
+        cassette = opened(path)
+        cassette.begin()
+        cassette.anew(digest_of_trial(key()))
+        add(cassette, place(1))
+
+    message = r"shard 2/2 cannot be merged: it recorded calls of the trial \w+, as shard 1/2 did"
+    with pytest.raises(UsageError, match=message):
+        opened(tmp_path / "c").absorb(parts)
+    assert not (tmp_path / "c").exists()

@@ -1,13 +1,22 @@
 """Whose call it is, and its number among equal ones."""
 
+import asyncio
+
 import pytest
+from support import jumping_clock
 
 from ci_eval.llm.gateway.gateway_options import ModelOptions, unreachable
-from ci_eval.llm.gateway.open_conversations import Conversation, Process, RefusedCallError
+from ci_eval.llm.gateway.open_conversations import (
+    MAX_WAIT_S,
+    Conversation,
+    Process,
+    RefusedCallError,
+)
 from ci_eval.llm.gateway.spending import Spending, exceeded
 from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.trials import TrialKey
+from ci_eval.runtime.trial_clock import TrialClock
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 
@@ -81,3 +90,25 @@ def test_a_service_that_is_switched_off_leads_nowhere(value: str):
     assert unreachable({"GOOGLE_GENAI_USE_VERTEXAI": "1"}) == {
         "Vertex AI": "GOOGLE_GENAI_USE_VERTEXAI"
     }
+
+
+def test_an_agent_with_calls_that_wait_one_after_another_has_no_endless_time():
+    async def trial() -> None:
+        async with asyncio.timeout(10) as limit:
+            conversation = Conversation(KEY, clock=TrialClock(limit))
+
+            async def wait(number: int) -> None:
+                await asyncio.sleep(number * 50)
+                with conversation.waiting(f"call {number}"):
+                    await asyncio.sleep(60)
+
+            # Each begins to wait before the one before it has its turn.
+            await asyncio.gather(*(wait(number) for number in range(1000)))
+
+    async def timed() -> float:
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(TimeoutError):
+            await trial()
+        return asyncio.get_running_loop().time() - began
+
+    assert MAX_WAIT_S < jumping_clock.run(timed()) < MAX_WAIT_S + 100

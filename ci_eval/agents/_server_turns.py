@@ -1,0 +1,94 @@
+"""Conversations with a server behind the model gateway, which holds one at a time.
+
+Nothing else tells which of several conversations a server calls a model for.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from ci_eval.plugins.points import Session
+from ci_eval.records.cases import Content, Invocation, Json
+from ci_eval.records.errors import TrialError
+from ci_eval.runtime.http import StatusError
+from ci_eval.runtime.trial_clock import TrialClock
+
+
+class Turns:
+    """Lets one conversation begin when the one before is over.
+
+    `stop` ends the process of the server, which starts again when it is needed.
+    """
+
+    def __init__(self, stop: Callable[[], Awaitable[None]]) -> None:
+        self._stop = stop
+        self._lock = asyncio.Lock()
+
+    async def take(self, begin: Callable[[], Awaitable[Session]]) -> Session:
+        """Begin a conversation, and return it."""
+        await self._lock.acquire()
+        try:
+            return _Alone(await begin(), self)
+        except BaseException as exc:
+            await self.end(is_busy=may_be_busy(exc))
+            raise
+
+    async def end(self, *, is_busy: bool) -> None:
+        """Let the next conversation begin; a server that may still be `is_busy` is stopped.
+
+        Else its calls of models would count for the next one.
+        """
+        try:
+            if is_busy:
+                await self._stop()
+        finally:
+            self._lock.release()
+
+
+class _Alone(Session):
+    """The only conversation of its server."""
+
+    def __init__(self, inner: Session, turns: Turns) -> None:
+        self._inner = inner
+        self._turns = turns
+        self._is_busy = False
+        """Whether the server may still work on a message."""
+
+    @property
+    def memento(self) -> Json:
+        return self._inner.memento
+
+    @property
+    def output(self) -> str:
+        return self._inner.output
+
+    def timed_by(self, clock: TrialClock) -> None:
+        self._inner.timed_by(clock)
+
+    async def send(self, message: Content) -> Invocation:
+        try:
+            return await self._inner.send(message)
+        except BaseException as exc:
+            self._is_busy = may_be_busy(exc)
+            raise
+
+    async def close(self) -> dict[str, Json] | None:
+        try:
+            return await self._inner.close()
+        except BaseException as exc:
+            self._is_busy |= may_be_busy(exc)
+            raise
+        finally:
+            await self._turns.end(is_busy=self._is_busy)
+
+
+def may_be_busy(error: BaseException) -> bool:
+    """Return True unless the error came with the end of the server's answer, or without a request.
+
+    >>> may_be_busy(TimeoutError()), may_be_busy(TrialError("raised", "the agent failed"))
+    (True, False)
+    """
+    if not isinstance(error, TrialError):
+        return True
+    return error.kind in ("connection", "protocol", "timeout") and not isinstance(
+        error, StatusError
+    )

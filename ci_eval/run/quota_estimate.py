@@ -1,0 +1,151 @@
+"""Estimate of the time that calls of models take at the limits a minute, before a run."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ci_eval.llm.gateway.calling_agents import CallingModels
+from ci_eval.llm.gateway.gateway import cassette_of
+from ci_eval.llm.gateway.gateway_options import ModelOptions
+from ci_eval.llm.gateway.model_cassette import Recorded, digest_of_trial
+from ci_eval.llm.gateway.providers import PROVIDERS
+from ci_eval.llm.gateway.upstream import tokens_of
+from ci_eval.llm.judge_settings import provider_of
+from ci_eval.plugins.points import Judge
+from ci_eval.records.cases import Record
+from ci_eval.run.cost_estimate import Estimate
+from ci_eval.run.plan import Plan
+from ci_eval.runtime.context import RunContext
+
+
+class Quota(Record):
+    """The calls of one provider, and the time that they take at least."""
+
+    provider: str
+    calls: int
+    input_tokens: int
+    requests_per_minute: float | None
+    tokens_per_minute: float | None
+    seconds: float
+
+
+class _Calls(NamedTuple):
+    """Calls of one caller at one provider, with the limits that the caller sets."""
+
+    provider: str
+    shown: str
+    calls: float
+    tokens: float
+    requests_per_minute: float | None
+    tokens_per_minute: float | None
+
+
+def quotas(plan: Plan, context: RunContext, asked: Sequence[Estimate]) -> list[Quota]:
+    """Return the time at each provider that has a limit, for agents and judges together.
+
+    An agent makes as many calls as its cassette has for a trial, or one.
+
+    Raises:
+        UsageError: a cassette cannot be read.
+
+    """
+    found: dict[str, _Sum] = {}
+    for each in (*_of_judges(plan, asked), *_of_agents(plan, context)):
+        found.setdefault(each.provider, _Sum(each.shown)).add(each)
+    return [known for each in found.values() if (known := each.quota())]
+
+
+@dataclass
+class _Sum:
+    shown: str
+    calls: float = 0.0
+    tokens: float = 0.0
+    requests_limits: list[float] = field(default_factory=list)
+    tokens_limits: list[float] = field(default_factory=list)
+
+    def add(self, found: _Calls) -> None:
+        self.calls += found.calls
+        self.tokens += found.tokens
+        self.requests_limits += filter(None, [found.requests_per_minute])
+        self.tokens_limits += filter(None, [found.tokens_per_minute])
+
+    def quota(self) -> Quota | None:
+        requests = min(self.requests_limits, default=None)
+        tokens = min(self.tokens_limits, default=None)
+        minutes = (self.calls / requests if requests else 0, self.tokens / tokens if tokens else 0)
+        if not max(minutes):
+            return None
+        return Quota(
+            provider=self.shown,
+            calls=round(self.calls),
+            input_tokens=round(self.tokens),
+            requests_per_minute=requests,
+            tokens_per_minute=tokens,
+            seconds=round(60 * max(minutes), 3),
+        )
+
+
+def _of_judges(plan: Plan, asked: Sequence[Estimate]) -> Iterator[_Calls]:
+    judging = plan.config.judging
+    options = judging.options
+    for each in asked if options.mode != "replay" else ():
+        judges: Sequence[Judge] = []
+        if each.criterion in plan.judged:
+            judges = judging.judges(plan.judged[each.criterion])
+        elif plan.simulation:
+            judges = [judging.player(plan.simulation)]
+        share = 1 / len(judges) if judges else 0
+        for judge in judges:
+            yield _Calls(
+                provider_of(judge),
+                judge.type_name,
+                each.calls[1] * share,
+                each.input_tokens[1] * share,
+                options.requests_per_minute,
+                options.tokens_per_minute,
+            )
+
+
+def _of_agents(plan: Plan, context: RunContext) -> Iterator[_Calls]:
+    for name in dict.fromkeys(agent for agent, _ in plan.pairs):
+        found: object = plan.config.agents[name]
+        options = found.handled(context) if isinstance(found, CallingModels) else None
+        if options and options.mode != "replay":
+            yield from _of_agent(plan, name, options, context)
+
+
+def _of_agent(
+    plan: Plan, name: str, options: ModelOptions, context: RunContext
+) -> Iterator[_Calls]:
+    """Yield the calls of an agent in the trials that are not replayed."""
+    recorded = [each for each in cassette_of(options, context).calls() if each.trial.agent == name]
+    known = {each.place.trial for each in recorded}
+    digests = [digest_of_trial(each.key) for each in plan.trials() if each.key.agent == name]
+    trials = sum(options.mode != "auto" or each not in known for each in digests)
+    calls, tokens = _usual(recorded, options, context)
+    for provider, count in calls.items():
+        per_trial = 1 / max(len(known), 1)
+        yield _Calls(
+            provider,
+            provider,
+            trials * count * per_trial,
+            trials * tokens[provider] * per_trial,
+            options.requests_per_minute,
+            options.tokens_per_minute,
+        )
+
+
+def _usual(
+    recorded: Sequence[Recorded], options: ModelOptions, context: RunContext
+) -> tuple[Counter[str], Counter[str]]:
+    """Return the recorded calls and input tokens by provider; one call if nothing is recorded."""
+    calls, tokens = Counter[str](), Counter[str]()
+    for each in recorded:
+        provider = str(each.request.get("api", "")).partition(" ")[0]
+        calls[provider] += 1
+        tokens[provider] += tokens_of(each.request)
+    if not calls:
+        likely = [name for name in options.providers if PROVIDERS[name].key(context.env)]
+        calls.update(likely if len(likely) == 1 else options.providers[:1])
+    return calls, tokens

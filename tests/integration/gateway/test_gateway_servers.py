@@ -1,0 +1,93 @@
+"""Servers that are started for a run, and whose calls of models pass the gateway."""
+
+import re
+import sys
+
+import pytest
+from servers.models import KEYS, Models
+from support.model_projects import SERVER, ModelProject
+
+pytestmark = pytest.mark.processes
+START = f'start: ["{sys.executable}", bot.py, "{{port}}"]'
+KINDS = {
+    "http": f'http: "http://127.0.0.1:{{port}}/chat", {START}',
+    "a2a": f'a2a: "http://127.0.0.1:{{port}}", {START}',
+    "adk_server": f"adk_server: null, {START}",
+}
+CASSETTE = "{mode: record, cassette: models.jsonl}"
+
+
+def serving(project: ModelProject, kind: str, models: str, *, slow: str = "", cases: int) -> None:
+    code = f"SLOW = {slow!r}\n{SERVER}"
+    project.agent(code, models, kind=KINDS[kind], cases=cases)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_started_server_is_recorded_and_replayed(
+    project: ModelProject, models: Models, kind: str
+) -> None:
+    serving(project, kind, CASSETTE, cases=4)
+    project.add("run: {repeats: 2, concurrency: 8}\n")
+    project.with_keys(models)
+    recorded = project.run()
+    assert recorded.code == 0, project.errors()
+    project.without_keys()
+
+    replayed = project.run("--models", "replay", out="again")
+
+    assert replayed.code == 0, project.errors("again")
+    assert len(models.requests) == 8
+    assert project.responses("again") == project.responses()
+    assert len({text for each in project.responses().values() for text in each}) == 8
+    assert project.values("ci/model_calls", "again") == [1.0] * 8
+    assert "real-key" not in str(project.responses())
+
+
+def test_a_server_that_may_still_be_busy_disturbs_no_other_trial(
+    project: ModelProject, models: Models
+) -> None:
+    serving(project, "http", CASSETTE, slow="question 0", cases=3)
+    project.add("run: {concurrency: 3, timeout_s: 5}\n")
+    project.with_keys(models)
+
+    assert project.run().code == 6
+
+    assert [(name, kind) for name, (kind, _) in project.errors().items()] == [("c0", "timeout")]
+    assert project.values("ci/model_calls")[1:] == [1.0, 1.0]
+    assert len(models.requests) == 2
+
+
+def test_a_miss_on_a_server_is_an_error_of_its_trial_alone(project, models):
+    serving(project, "http", CASSETTE, cases=2)
+    project.with_keys(models)
+    assert project.run().code == 0
+    serving(project, "http", CASSETTE, cases=3)
+
+    project.run("--models", "replay")
+
+    assert [(name, kind) for name, (kind, _) in project.errors().items()] == [
+        ("c2", "not_recorded")
+    ]
+
+
+@pytest.mark.parametrize("kind", ["http", "a2a", "adk_server"])
+def test_a_server_that_runs_already_cannot_have_a_gateway(project, kind):
+    agent = f'{kind}: "http://127.0.0.1:8000"'
+    project.agent("", "auto", kind=agent)
+
+    ended = project.ci_eval("validate")
+
+    assert ended.code == 4
+    assert re.search(r"ci-eval.yaml:1: .*needs `start`: a server that is running", ended.err)
+
+
+def test_a_server_cannot_be_sent_a_key_that_the_gateway_keeps(project, models):
+    headers = 'headers: {authorization: "Bearer ${OPENAI_API_KEY}"}'
+    project.agent("", "auto", kind=f"{KINDS['http']}, {headers}")
+    project.with_keys(models)
+
+    ended = project.ci_eval("validate")
+
+    assert ended.code == 4
+    assert "keeps 'OPENAI_API_KEY' from the agent, so it cannot be sent to it" in ended.err
+    assert KEYS["OPENAI_API_KEY"] not in ended.err
