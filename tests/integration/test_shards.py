@@ -351,5 +351,7 @@ def test_a_plan_balances_what_stored_runs_took(suite):
 def test_a_plan_tells_when_more_shards_do_not_help(suite):
     suite.begin(9)
     shown = suite.ci_eval("plan", "--shards", "3").out
-    assert re.search(r"^3 shards of [1-4] to [3-7] trials, expected to take ", shown, re.MULTILINE)
+    assert re.search(
+        r"^3 shards of [1-4](?: to [3-7])? trials, expected to take ", shown, re.MULTILINE
+    )
     assert "run.concurrency is 2 for the whole suite, so more than 2 shards do not help" in shown
