@@ -10,7 +10,7 @@ in another process, and how often canned results were used.  The session is `{"i
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, ValidationError
 
@@ -45,6 +45,8 @@ class Framework(CallingModels, UnderPython, Agent):
     Its adapter's file, and the field with the target, have the name of its type.  The other fields
     that a subclass adds are the adapter's options.
     """
+
+    is_portable: ClassVar[bool] = True
 
     workers: int = Field(default=1, ge=1, le=256)
     """Number of worker processes; more than one only helps if Python code is the bottleneck."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -44,6 +44,8 @@ class Command(CallingModels, Agent):
     With `per: message`, a resumed run continues an unfinished conversation with the same `history`
     and `session`; otherwise, the conversation starts over.
     """
+
+    is_portable: ClassVar[bool] = True
 
     command: tuple[str, ...] = Field(min_length=1)
     """The program and its arguments, run without a shell. A program with a slash is a path

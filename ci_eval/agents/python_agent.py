@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -39,6 +39,8 @@ class Python(CallingModels, PythonTarget, Agent):
     A resumed run continues an unfinished conversation in another process, with the same `history`
     and `session`; see `resumable`.
     """
+
+    is_portable: ClassVar[bool] = True
 
     threads: int | None = Field(default=None, ge=1)
     """The most concurrent conversations per worker; 1 for a callable that is not thread-safe.

@@ -115,11 +115,13 @@ class Ray(Engine):
 
     def _connect(self, ray: Any, runtime_env: Mapping[str, Any]) -> None:
         handler = signal.getsignal(signal.SIGTERM)
+        # Else it prints, unescaped, to stdout what a machine logged before it died.
+        ray._private.worker._worker_logs_enabled = False  # noqa: SLF001  # no option turns it off
         try:
             ray.init(
                 address=self.address,
                 runtime_env=runtime_env,
-                logging_level="ERROR",
+                logging_level="CRITICAL",  # else it logs what files are called
                 log_to_driver=False,
             )
         except ray.exceptions.RuntimeEnvSetupError as exc:

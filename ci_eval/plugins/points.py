@@ -100,15 +100,12 @@ class Agent(Plugin):
 
     converses: ClassVar[bool] = True
     """Whether it needs a user to talk to; a recording does not."""
+    is_portable: ClassVar[bool] = False
+    """Whether its processes can run on other machines; false if it waits for a server."""
     takes_state: ClassVar[bool] = True
     """Whether a conversation can start from the `session_input.state` of its case."""
     model_option: ClassVar[str] = ""
     """The option with its model; empty if only traces name it."""
-
-    @property
-    def is_portable(self) -> bool:
-        """Whether it has processes that can run on other machines, not just waits for a server."""
-        return False
 
     @abstractmethod
     def start(self, context: RunContext) -> AbstractAsyncContextManager[RunningAgent]:

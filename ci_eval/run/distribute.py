@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ci_eval.config import handed_secrets
+from ci_eval.llm.gateway.calling_agents import gateway_options
 from ci_eval.plugins.engine import Cluster, LostError
 from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Failure, Trace
@@ -200,12 +201,12 @@ class Distribution:
 def _is_portable(part: Part, to_try: ToTry) -> bool:
     """Return True if another machine can run a trial.
 
-    The model, cassette and limits of a simulated user are on this one.
+    This one has the model gateway, and the model, cassette and limits of a simulated user.
     """
     _, trial, earlier = to_try
-    is_observed = isinstance(earlier, Trace)
-    is_simulated = trial.case.conversation_scenario is not None
-    return part.agents[trial.key.agent].is_portable and not (is_observed or is_simulated)
+    agent = part.agents[trial.key.agent]
+    needs_this = gateway_options(agent) or trial.case.conversation_scenario
+    return agent.is_portable and not needs_this and not isinstance(earlier, Trace)
 
 
 def _variables(part: Part) -> dict[str, str]:

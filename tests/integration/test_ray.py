@@ -231,13 +231,15 @@ def test_a_machine_that_dies_loses_and_doubles_nothing(tmp_path, suite):
     gate.mkdir()
     suite.begin(40, **{"ci-eval.yaml": CONFIG, "bot.py": WAITS, "evals/smoke.csv": evalset(40)})
     with started(cpus=1) as cluster:
-        process = cluster.begin(suite, "run", GATE=str(gate))
+        process = cluster.begin(suite, "run", "--json", GATE=str(gate))
         wait_until(lambda: len([*gate.iterdir()]) == 8)
         kill_tree(cluster.raylets[0])
         (gate / "open").touch()
-        _, err = process.communicate(timeout=WAIT_S)
+        out, err = process.communicate(timeout=WAIT_S)
 
     assert process.returncode == 0, err
+    assert "raylet)" not in out + err  # what Ray prints by itself
+    assert json.loads(out)
     assert keys_of(suite) == sorted(f"c{number}" for number in range(40))
     run = json.loads((suite.folder / "ci-eval-report/run.json").read_text())
     assert {each["attempts"] for each in run["results"]} == {1, 2}

@@ -29,11 +29,6 @@ class CallingModels(Record):
     its models itself."""
 
     @property
-    def is_portable(self) -> bool:
-        """Whether its processes can run on another machine, which does not reach the gateway."""
-        return self.models is None
-
-    @property
     def declared(self) -> Declared:
         """The variables that the configuration adds to the agent's environment."""
         found: Declared = getattr(self, "env", {})

@@ -39,6 +39,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
 
         exceptions = SimpleNamespace(RayError=KeyError, RuntimeEnvSetupError=TooLargeError)
         module = SimpleNamespace(init=init, exceptions=exceptions, shutdown=lambda: None)
+        module._private = SimpleNamespace(worker=SimpleNamespace())
         monkeypatch.setitem(sys.modules, "ray", module)
 
     return raising

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from ci_eval.agents.python_agent import Python
 from ci_eval.config.config_schema import RunOptions
+from ci_eval.plugins import points
 from ci_eval.plugins.engine import LostError, Task
 from ci_eval.plugins.points import Agent
 from ci_eval.records.cases import (
@@ -41,9 +42,7 @@ class Fixed(Agent):
 
 
 class Portable(Fixed):
-    @property
-    def is_portable(self) -> bool:
-        return True
+    is_portable = True
 
 
 class Declaring(Portable):
@@ -193,6 +192,12 @@ def test_what_only_this_machine_can_do_stays_here():
     assert sorted(distribute(Machines(), trials(30), Fixed).here) == [*range(30)]
     done = Trace(key=key(0))
     assert distribute(Machines(), trials(1), earlier=done).here == [0]
+
+
+def test_agents_that_wait_for_a_server_stay_here():
+    assert {name for name in points.agent if points.agent[name].is_portable} == {
+        *("adk", "agentflow", "command", "langgraph", "openai_agents", "pydantic_ai", "python"),
+    }
 
 
 @pytest.mark.parametrize("models", [None, "replay"])
