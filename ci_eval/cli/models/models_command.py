@@ -11,7 +11,6 @@ from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.models.recorded_calls import Cassette, cassettes
 from ci_eval.cli.shared_options import config_option, json_option
 from ci_eval.records.errors import ExitCode
-from ci_eval.records.trials import TrialKey
 from ci_eval.text.templates import counted
 
 
@@ -76,15 +75,12 @@ def _rows(each: Cassette, case: str | None) -> list[dict[str, object]]:
             "request": call.request,
             "answer": call.answer.kept(),
         }
-        for call in each.calls()
-        if case in (None, call.trial.case)
+        for call in each.calls(case)
     ]
 
 
 def _show_trials(each: Cassette) -> None:
-    counts: Counter[tuple[TrialKey, str]] = Counter()
-    for call in each.calls():
-        counts[call.trial, call.model] += 1
+    counts = Counter(each.cassette.heads())
     rows: list[tuple[str, ...]] = [
         (key.agent, key.evalset, key.case, str(key.repeat + 1), model, str(count))
         for (key, model), count in counts.items()
@@ -94,7 +90,7 @@ def _show_trials(each: Cassette) -> None:
 
 
 def _show_case(each: Cassette, case: str) -> None:
-    for call in (call for call in each.calls() if call.trial.case == case):
+    for call in each.calls(case):
         console.out()
         console.out(f"repeat {call.trial.repeat + 1}, {call.model}, asked:")
         for line in json.dumps(call.request, indent=1, ensure_ascii=False).splitlines():

@@ -8,7 +8,7 @@ from functools import cached_property
 from ci_eval.config.validated_config import Config
 from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.llm.gateway.gateway import cassette_of
-from ci_eval.llm.gateway.model_cassette import ModelCassette, Recorded
+from ci_eval.llm.gateway.model_cassette import ModelCassette, Recorded, digest_of_trial
 from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.plan import Plan, plan
@@ -42,9 +42,14 @@ class Cassette:
         """The planned trials of its agents."""
         return {each.key for each in self.planned.trials() if each.key.agent in self.agents}
 
-    def calls(self) -> Iterator[Recorded]:
-        """Yield the recorded calls."""
-        return self.cassette.calls()
+    def calls(self, case: str | None = None) -> Iterator[Recorded]:
+        """Yield the recorded calls, or those of one case."""
+        if case is None:
+            yield from self.cassette.calls()
+            return
+        trials = dict.fromkeys(key for key, _ in self.cassette.heads() if key.case == case)
+        for key in trials:
+            yield from self.cassette.calls(digest_of_trial(key))
 
     def problems(self) -> Iterator[str]:
         """Yield the problems: planned trials without calls, unused calls, and secrets."""

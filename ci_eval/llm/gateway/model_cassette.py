@@ -144,6 +144,22 @@ class ModelCassette:
             if found := self.get(place):
                 yield found
 
+    def heads(self) -> Iterator[tuple[TrialKey, str]]:
+        """Yield the trial and the model of each recorded call, without parsing the call."""
+        known: dict[bytes, tuple[TrialKey, str] | None] = {}
+        for at, line in self._file.lines():
+            found = _LINE.match(line)
+            if found is None:
+                continue
+            place = _place(found)
+            if self._found.get(place.trial, {}).get(place) != (at, len(line)):
+                continue  # recorded again later
+            head = line[found.end() : line.find(b',"request":')]
+            if head not in known:
+                known[head] = _head(head)
+            if pair := known[head]:
+                yield pair
+
     def take_begun(self, trial: str) -> bool:
         """Return True if the run that this one resumes recorded calls of a trial; only once."""
         is_begun = trial in self._begun
@@ -256,6 +272,19 @@ def _place(found: re.Match[bytes]) -> Place:
     return Place(found[1].decode(), found[2].decode(), int(found[3]))
 
 
+def _head(text: bytes) -> tuple[TrialKey, str] | None:
+    """Return the trial and the model in the part of a line before the request."""
+    try:
+        row = parse_json(b"{" + text + b"}")
+        return _key_in(row), str(row["model"])
+    except (NotJsonError, LookupError, TypeError, ValueError):
+        return None  # somebody edited it
+
+
+def _key_in(row: dict[str, Any]) -> TrialKey:
+    return TrialKey.model_validate({name: row[name] for name in TrialKey.model_fields})
+
+
 def _read(line: bytes, place: Place | None = None) -> Recorded | None:
     """Return the call in a line; `None` if it holds no call, or not the one at `place`."""
     found = _LINE.match(line)
@@ -263,10 +292,9 @@ def _read(line: bytes, place: Place | None = None) -> Recorded | None:
         return None  # another process has replaced the file
     try:
         row = parse_json(line)
-        key = TrialKey.model_validate({name: row[name] for name in TrialKey.model_fields})
         answer = restored(row["answer"])
         request = dict(row["request"])
-        return Recorded(key, _place(found), str(row["model"]), request, answer, len(line))
+        return Recorded(_key_in(row), _place(found), str(row["model"]), request, answer, len(line))
     except (NotJsonError, LookupError, TypeError, ValueError):
         return None  # somebody edited it
 

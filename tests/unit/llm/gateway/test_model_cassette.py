@@ -105,6 +105,19 @@ def test_a_resumed_run_knows_which_trials_an_interrupted_one_began(tmp_path: Pat
     assert [found.take_begun(digest_of_trial(each)) for each in (other, begun)] == [True, True]
 
 
+def test_heads_name_the_trial_and_the_model_of_each_call(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    writer = opened(path)
+    for number in (0, 1, 1):  # one is recorded again
+        add(writer, place(1, number), ',"request":')
+    add(writer, place(2, of=key("other")), of=key("other"))
+    path.write_text(path.read_text().replace('"case":"other"', '"case":5'))
+
+    found = opened(path)
+    assert [*found.heads()] == [(each.trial, each.model) for each in found.calls()]
+    assert [each.case for each, _ in found.heads()] == ["c", "c"]
+
+
 def test_the_order_of_lines_depends_on_no_order_of_calls(tmp_path: Path):
     calls = [(key(case, repeat), size) for case in "ba" for repeat in (1, 0) for size in (9, 3)]
     texts = []
