@@ -30,14 +30,15 @@ class Pace:
 
     closed_until: float = 0.0
     """In seconds of `time.monotonic`."""
-    _per_request_s: float = 0.0
+    per_request_s: float = 0.0
+    """Seconds between the starts of two calls."""
     _per_token_s: float = 0.0
     _next_at: float = 0.0
 
     def limit(self, requests_per_minute: float | None, tokens_per_minute: float | None) -> None:
         """Add limits; of several, the smallest holds."""
         if requests_per_minute:
-            self._per_request_s = max(self._per_request_s, 60 / requests_per_minute)
+            self.per_request_s = max(self.per_request_s, 60 / requests_per_minute)
         if tokens_per_minute:
             self._per_token_s = max(self._per_token_s, 60 / tokens_per_minute)
 
@@ -48,7 +49,7 @@ class Pace:
     async def wait(self, tokens: int) -> None:
         """Wait for the turn of a call of about `tokens` tokens."""
         at = max(time.monotonic(), self._next_at)
-        self._next_at = at + max(self._per_request_s, self._per_token_s * tokens)
+        self._next_at = at + max(self.per_request_s, self._per_token_s * tokens)
         # The provider may throttle again meanwhile.
         while (left := max(at, self.closed_until) - time.monotonic()) > 0:  # noqa: ASYNC110  # waits for a time, not for an event
             await asyncio.sleep(left)

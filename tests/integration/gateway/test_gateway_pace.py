@@ -1,7 +1,6 @@
 """Limits of requests and tokens a minute, which agents, judges and simulated users share."""
 
 import json
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +9,8 @@ from servers.loopback import Reply, Request, as_json, serving
 from servers.models import Models
 from support.model_projects import PYTHON, ModelProject
 
+from ci_eval.llm.rate_limit import Pace
+
 pytestmark = pytest.mark.processes
 JUDGED = (
     "judge: {provider: openai, model: gpt-4.1-mini, samples: 1, mode: off%s}\n"
@@ -17,15 +18,10 @@ JUDGED = (
 )
 
 
-class Timed(Models):
-    """Notes when calls come, and answers those of judges."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.times: list[float] = []
+class Judging(Models):
+    """Answers judges, too."""
 
     def reply(self, request: Request) -> Reply:
-        self.times.append(time.monotonic())
         if "is_the_agent_response_valid" in json.dumps(request.body):
             verdict = json.dumps({"reasoning": "so", "is_the_agent_response_valid": "valid"})
             return as_json(openai.completion(verdict))
@@ -33,8 +29,8 @@ class Timed(Models):
 
 
 @pytest.fixture
-def timed() -> Iterator[Timed]:
-    found = Timed()
+def judging() -> Iterator[Judging]:
+    found = Judging()
     with serving(found):
         yield found
 
@@ -42,23 +38,35 @@ def timed() -> Iterator[Timed]:
 @pytest.mark.parametrize(
     ("models", "judge"),
     [
-        ("{mode: live, requests_per_minute: 120}", ""),
-        ("live", ", requests_per_minute: 120"),
-        ("{mode: live, requests_per_minute: 120}", ", requests_per_minute: 6000"),
+        ("{mode: live, requests_per_minute: 3000}", ""),
+        ("live", ", requests_per_minute: 3000"),
+        ("{mode: live, requests_per_minute: 3000}", ", requests_per_minute: 6000"),
+        ("{mode: live, requests_per_minute: 6000}", ", requests_per_minute: 3000"),
     ],
 )
 def test_agents_and_judges_of_a_provider_obey_one_limit(
-    project: ModelProject, timed: Timed, models: str, judge: str
+    project: ModelProject,
+    judging: Judging,
+    monkeypatch: pytest.MonkeyPatch,
+    models: str,
+    judge: str,
 ):
     project.agent(PYTHON, models, cases=2)
     text = (project.folder / "ci-eval.yaml").read_text()
     project.config(text[: text.index("criteria:")] + JUDGED % judge)
-    project.with_keys(timed)
+    project.with_keys(judging)
+    turns: list[Pace] = []
+    wait = Pace.wait
+
+    async def noted(pace: Pace, tokens: int) -> None:
+        turns.append(pace)
+        await wait(pace, tokens)
+
+    monkeypatch.setattr(Pace, "wait", noted)
 
     assert project.run().code == 0, project.errors()
-    # Two calls of the agent and two of the judge, half a second apart.
-    assert len(timed.times) == 4
-    assert timed.times[-1] - timed.times[0] > 1
+    assert len(judging.requests) == len(turns) == 4
+    assert {(id(pace), pace.per_request_s) for pace in turns} == {(id(turns[0]), 60 / 3000)}
 
 
 @pytest.mark.slow  # the second call waits longer than the limit of its trial

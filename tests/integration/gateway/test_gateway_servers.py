@@ -17,9 +17,8 @@ KINDS = {
 CASSETTE = "{mode: record, cassette: models.jsonl}"
 
 
-def serving(project: ModelProject, kind: str, models: str, *, slow: str = "", cases: int) -> None:
-    code = f"SLOW = {slow!r}\n{SERVER}"
-    project.agent(code, models, kind=KINDS[kind], cases=cases)
+def serving(project: ModelProject, kind: str, models: str, *, cases: int, code: str = "") -> None:
+    project.agent(code + SERVER, models, kind=KINDS[kind], cases=cases)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -43,10 +42,13 @@ def test_a_started_server_is_recorded_and_replayed(
     assert "real-key" not in str(project.responses())
 
 
+@pytest.mark.slow  # waits for a time limit
 def test_a_server_that_may_still_be_busy_disturbs_no_other_trial(
     project: ModelProject, models: Models
 ) -> None:
-    serving(project, "http", CASSETTE, slow="question 0", cases=3)
+    # The first one would call its model while the second one is held.
+    pauses = "PAUSES = {'question 0': 6, 'question 1': 2}\n"
+    serving(project, "http", CASSETTE, code=pauses, cases=3)
     project.add("run: {concurrency: 3, timeout_s: 5}\n")
     project.with_keys(models)
 
