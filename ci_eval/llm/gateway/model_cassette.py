@@ -147,12 +147,12 @@ class ModelCassette:
     def heads(self) -> Iterator[tuple[TrialKey, str]]:
         """Yield the trial and the model of each recorded call, without parsing the call."""
         known: dict[bytes, tuple[TrialKey, str] | None] = {}
-        for at, line in self._file.lines():
+        for position, line in self._file.lines():
             found = _LINE.match(line)
             if found is None:
                 continue
             place = _place(found)
-            if self._found.get(place.trial, {}).get(place) != (at, len(line)):
+            if self._found.get(place.trial, {}).get(place) != position:
                 continue  # recorded again later
             head = line[found.end() : line.find(b',"request":')]
             if head not in known:
