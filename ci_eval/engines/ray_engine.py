@@ -74,7 +74,7 @@ class Ray(Engine):
         with self._staged(context, folders if self.upload else (), left_out) as stage:
             try:
                 self._connect(ray, {"working_dir": str(stage)})
-                yield _Cluster(ray, self, tuple(folders))
+                yield _Cluster(ray, self, tuple(folders), time.monotonic())
             finally:
                 ray.shutdown()
 
@@ -182,10 +182,10 @@ class _Cluster:
     ray: Any
     options: Ray
     folders: tuple[Path, ...]
+    active_at: float
+    """When a task ended, or the first one could begin."""
     _running: set[int] = field(default_factory=set)
     """Tasks that run now."""
-    _seen: float = field(default_factory=time.monotonic)
-    """When one ended, or could begin."""
 
     @property
     def width(self) -> int:
@@ -212,7 +212,7 @@ class _Cluster:
             raise LostError(_gist(exc)) from None
         finally:
             self._running.discard(id(results))
-            self._seen = time.monotonic()
+            self.active_at = time.monotonic()
 
     async def _begin(self, results: AsyncIterator[Any]) -> None:
         """Wait until a task runs, which its first result shows, and check its version.
@@ -226,7 +226,7 @@ class _Cluster:
         try:
             while not (await asyncio.wait([first], timeout=limit))[0]:
                 # It may wait for others of this run.
-                if not self._running and time.monotonic() - self._seen >= limit:
+                if not self._running and time.monotonic() - self.active_at >= limit:
                     raise self._too_small()
             there = first.result()
         except self.ray.exceptions.RayTaskError as exc:

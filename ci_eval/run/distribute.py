@@ -9,16 +9,18 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ci_eval.config import handed_secrets
 from ci_eval.llm.gateway.calling_agents import gateway_options
 from ci_eval.plugins.engine import Cluster, LostError
+from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Failure, Trace
 from ci_eval.run.execute import Here, Part, ToTry
 from ci_eval.run.node import OBSERVED, Batch, Observed
+from ci_eval.runtime.context import RunContext
 from ci_eval.text.json_text import RESULT_DEPTH, parse_json
 from ci_eval.text.templates import counted
 
@@ -159,7 +161,8 @@ class Distribution:
             LostError: some of it was not observed.
 
         """
-        task, env = self._task(part, batch), _variables(part)
+        task = self._task(part, batch)
+        env = _variables(task.agents, part.context)
         try:
             async for found in self.cluster.run(task, part.context.root, env):
                 # `validate_json` refuses what is nested as deeply as a trace may be.
@@ -209,14 +212,9 @@ def _is_portable(part: Part, to_try: ToTry) -> bool:
     return agent.is_portable and not needs_this and not isinstance(earlier, Trace)
 
 
-def _variables(part: Part) -> dict[str, str]:
-    """Return our environment variables that agents elsewhere need, too: those they declare."""
-    env = part.context.env
-    names: Iterator[str] = (
-        name
-        for agent in part.agents.values()
-        for name in handed_secrets.declared(agent, part.context)
-    )
-    found = {name: env[name] for name in names if name in env}
+def _variables(agents: Mapping[str, Agent], context: RunContext) -> dict[str, str]:
+    """Return our environment variables that `agents` need elsewhere, too: those they declare."""
+    names = {name for agent in agents.values() for name in handed_secrets.declared(agent, context)}
+    found = {name: value for name, value in context.env.items() if name in names}
     # That of the process there is about ci-eval, not about the agents.
-    return {**found, "PYTHONPATH": env.get("PYTHONPATH", "")}
+    return {**found, "PYTHONPATH": context.env.get("PYTHONPATH", "")}

@@ -2,14 +2,16 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from pydantic import ValidationError
+from support import jumping_clock
 
-from ci_eval.engines.ray_engine import Ray
+from ci_eval.engines.ray_engine import Ray, _Cluster, _versions
 from ci_eval.records.errors import UsageError
 from ci_eval.runtime.context import RunContext
 
@@ -79,6 +81,58 @@ def test_an_address_without_a_listener_is_refused_before_ray_waits_for_it(tmp_pa
 
     assert "'127.0.0.1:9'" in str(refusal(Ray(address="127.0.0.1:9"), tmp_path))
     assert "'nowhere'" in str(refusal(Ray(), tmp_path, RAY_ADDRESS="nowhere"))
+
+
+class Tasks:
+    """Stands in for ray: each task begins after so many seconds, and lasts so many."""
+
+    exceptions = SimpleNamespace(RayError=KeyError, RayTaskError=IndexError)
+
+    def __init__(self, *tasks: tuple[float, float]) -> None:
+        self.tasks = iter(tasks)
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 2.0}
+
+    def remote(self, **options: object) -> Callable[[object], SimpleNamespace]:
+        assert options["max_retries"] == 0
+        return lambda _: SimpleNamespace(remote=lambda *_: self.results(*next(self.tasks)))
+
+    async def results(self, waits_s: float, lasts_s: float) -> AsyncIterator[Awaitable[object]]:
+        await asyncio.sleep(waits_s)
+        yield asyncio.sleep(0, _versions())
+        await asyncio.sleep(lasts_s)
+        yield asyncio.sleep(0, b"done")
+
+
+def results_of(*tasks: tuple[float, float]) -> list[bytes]:
+    """Return what tasks yield that wait 300 s for the cluster; only the clock knows."""
+
+    async def main() -> list[bytes]:
+        cluster = _Cluster(Tasks(*tasks), Ray(), (Path(),), time.monotonic())
+
+        async def one() -> list[bytes]:
+            return [each async for each in cluster.run(print, Path(), {})]
+
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(one()) for _ in tasks]
+        return [each for task in running for each in task.result()]
+
+    return jumping_clock.run(main())
+
+
+def test_a_task_waits_for_those_of_its_own_run_however_long_they_last():
+    assert results_of((0, 5000), (5001, 1), (299, 1)) == [b"done"] * 3
+
+
+@pytest.mark.parametrize("tasks", [[(301, 1)], [(0, 10), (611, 1)]], ids=["first", "later"])
+def test_a_cluster_that_runs_nothing_is_not_waited_for(tasks):
+    with pytest.raises(ExceptionGroup) as found:
+        results_of(*tasks)
+
+    (refusal,) = found.value.exceptions
+    assert isinstance(refusal, UsageError)
+    assert "ran no task within 300 s; a task needs 1 CPUs, and the cluster has 2" in str(refusal)
 
 
 def test_ray_client_is_refused():

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from pydantic import Field
@@ -105,6 +106,7 @@ def distribute(
     env: Mapping[str, str] | None = None,
     earlier: Trace | None = None,
     concurrency: int = 8,
+    others: Mapping[str, Agent] = MappingProxyType({}),
 ) -> Landed:
     found = Landed()
 
@@ -121,7 +123,7 @@ def distribute(
     context = RunContext(env=env or {}, root=Path(), now=lambda: 0.0)
     conduct = Conduct(RunOptions(), keep=lambda _, begun: found.kept.append(begun))
     to_try = iter([(number, trial, earlier) for number, trial in enumerate(planned)])
-    part = Part(to_try, {"bot": agent()}, conduct, context, landed, len(planned))
+    part = Part(to_try, {"bot": agent(), **others}, conduct, context, landed, len(planned))
     asyncio.run(Distribution(machines, here, concurrency).run([part]))
     return found
 
@@ -228,6 +230,14 @@ def test_an_agent_elsewhere_gets_the_variables_it_declares_and_no_others():
 
     assert machines.given == [{"API_KEY": "s3cret", "PYTHONPATH": ""}]
     assert "s3cret" not in repr(machines.batches)
+
+
+def test_a_key_of_an_agent_that_stays_here_goes_nowhere():
+    machines = Machines()
+    keeper = Python(python="bot:reply", models="replay", env={"API_KEY": None})
+    distribute(machines, trials(1), env={"API_KEY": "s3cret"}, others={"keeper": keeper})
+
+    assert machines.given == [{"PYTHONPATH": ""}]
 
 
 def test_a_conversation_that_is_not_over_is_kept():
