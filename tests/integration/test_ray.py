@@ -28,7 +28,7 @@ import ci_eval
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 PYTHON = os.environ.get("CI_EVAL_RAY_PYTHON", "")
 SCRIPT = Path(__file__).parents[1] / "support" / "ray_cluster.py"
-WAIT_S = 120.0
+WAIT_S = 300.0
 CONFIG = """\
 name: shop
 agents:

@@ -1,9 +1,11 @@
 """What is wrong with a cluster is said before anything runs; tests/integration/test_ray has one."""
 
 import asyncio
+import pickle
+import re
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,8 +13,9 @@ import pytest
 from pydantic import ValidationError
 from support import jumping_clock
 
-from ci_eval.engines.ray_engine import Ray, _Cluster, _versions
-from ci_eval.records.errors import UsageError
+from ci_eval.engines.ray_engine import Ray, _Cluster, _versions, _work
+from ci_eval.plugins.engine import LostError
+from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.runtime.context import RunContext
 
 
@@ -133,6 +136,113 @@ def test_a_cluster_that_runs_nothing_is_not_waited_for(tasks):
     (refusal,) = found.value.exceptions
     assert isinstance(refusal, UsageError)
     assert "ran no task within 300 s; a task needs 1 CPUs, and the cluster has 2" in str(refusal)
+
+
+class TaskError(KeyError):
+    """What ray raises for an error of a task."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__("a task raised an error")
+        self.cause = cause
+
+
+class Failing(Tasks):
+    exceptions = SimpleNamespace(RayError=KeyError, RayTaskError=TaskError)
+
+    def __init__(self, error: Exception, *, begins: bool, version: str = "") -> None:
+        super().__init__((0, 0))
+        self.error, self.begins, self.version = error, begins, version
+
+    async def results(self, *_: float) -> AsyncIterator[Awaitable[object]]:
+        if self.begins:
+            yield asyncio.sleep(0, (self.version, 0) if self.version else _versions())
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("failing", "error", "said"),
+    [
+        (Failing(KeyError("node died"), begins=False), LostError, "node died"),
+        (Failing(KeyError("node died"), begins=True), LostError, "node died"),
+        (
+            Failing(TaskError(ImportError("no ci_eval")), begins=False),
+            UsageError,
+            "the Ray cluster cannot run ci-eval: no ci_eval",
+        ),
+        (
+            Failing(TaskError(ValueError("a bug")), begins=True),
+            TrialError,
+            "ValueError: a bug",
+        ),
+        (
+            Failing(TaskError(UsageError("no such file")), begins=True),
+            UsageError,
+            "no such file",
+        ),
+        (
+            Failing(ValueError(), begins=True, version="99.0"),
+            UsageError,
+            "the Ray cluster has ci-eval 99.0, but this is",
+        ),
+    ],
+)
+def test_what_failed_is_told_apart(failing, error, said):
+    async def main() -> None:
+        cluster = _Cluster(failing, Ray(), (Path(),), time.monotonic())
+        async for _ in cluster.run(print, Path(), {}):
+            pass
+
+    with pytest.raises(error, match=re.escape(said)):
+        asyncio.run(main())
+
+
+def said(folder: Path, env: Mapping[str, str]) -> Iterator[bytes]:
+    yield f"{folder} {env['KEY']}".encode()
+
+
+@pytest.mark.parametrize("upload", [True, False])
+def test_a_task_works_in_its_copy_of_the_folder_or_in_the_one_that_is_everywhere(
+    upload, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    place = 1 if upload else "/everywhere"
+
+    version, found = _work(pickle.dumps(said), place, {"KEY": "k"})
+
+    assert version == _versions()
+    assert found.decode() == f"{tmp_path / '1' if upload else place} k"
+
+
+def test_what_is_not_copied_is_said_and_ray_leaves_out_what_is_excluded(tmp_path, monkeypatch):
+    staged = {}
+
+    def init(*, runtime_env: Mapping[str, str], **_: object) -> None:
+        for path in Path(runtime_env["working_dir"]).rglob("*"):
+            if path.is_file():
+                staged[path.name] = path.read_text()
+
+    module = SimpleNamespace(init=init, shutdown=lambda: None)
+    module._private = SimpleNamespace(worker=SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "ray", module)
+    (tmp_path / "bot.py").write_text("answer")
+    (tmp_path / ".rayignore").write_text("own")
+    (tmp_path / "leak").symlink_to("/etc/passwd")
+    lines: list[str] = []
+
+    async def start() -> None:
+        context = RunContext({}, tmp_path, lambda: 0.0, say=lines.append)
+        engine = Ray(exclude=("data/",))
+        async with engine.start(context, [tmp_path], left_out=tmp_path / "out"):
+            pass
+
+    asyncio.run(start())
+
+    assert (staged["bot.py"], staged[".rayignore"]) == ("answer", "own\ndata/\n/.rayignore")
+    assert "leak" not in staged
+    assert [line.partition(";")[0] for line in lines] == [
+        "warning: not copied to the cluster: 'leak'"
+    ]
+    assert (tmp_path / ".rayignore").read_text() == "own"
 
 
 def test_ray_client_is_refused():
