@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random  # noqa: TID251  # seeded
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 AGENT = '''
 import json, os, urllib.request
@@ -101,14 +103,16 @@ class Provider:
     def __init__(self, chance: Random) -> None:
         self.calls: Counter[str] = Counter()
         self.url = ""
+        self.connections = 0
+        """Those whose end has not been seen."""
         self._chance = chance
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._number = 0
 
     def answer(self, body: dict[str, Any]) -> tuple[str, bytes]:
         """Return the content type and the body of an answer."""
         asked = body["messages"][0]["content"].partition(" | ")[0]
-        with self._lock:
+        with self.lock:
             self.calls[asked] += 1
             self._number += 1
             said, delay_s = f"{asked} #{self._number}", self._chance.uniform(0, DELAY_S)
@@ -130,6 +134,18 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
     provider: Provider
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Count a connection."""
+        with self.provider.lock:
+            self.provider.connections += 1
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Count the end of one."""
+        super().shutdown_request(request)
+        with self.provider.lock:
+            self.provider.connections -= 1
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of clients that were killed."""
@@ -224,6 +240,13 @@ def kill(folder: Path, provider: Provider, moment: Moment, *more: str) -> None:
     with suppress(ProcessLookupError):  # it has ended already
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+    # Calls that were made before the kill may be read and counted only now.
+    host, port = urlsplit(provider.url).netloc.split(":")
+    with socket.create_connection((host, int(port))) as last:
+        last.shutdown(socket.SHUT_WR)
+        last.recv(1)
+    while provider.connections:
+        time.sleep(0.001)
 
 
 class Cassette(NamedTuple):
