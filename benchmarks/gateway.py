@@ -77,7 +77,7 @@ GATEWAY = """
 import asyncio, sys, time
 from pathlib import Path
 from ci_eval.llm.gateway.gateway import gateway_for
-from ci_eval.llm.gateway.options import ModelOptions
+from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.records.trials import TrialKey
 from ci_eval.runtime.context import RunContext
 
@@ -195,10 +195,12 @@ async def many(ask: Ask, url: str, calls: int, at_once: int) -> list[float]:
     async with aiohttp.ClientSession(connector=connector) as session:
         await asyncio.gather(*(ask(session, url) for _ in range(at_once)))  # connect
 
-        async def work() -> list[float]:
+        async def work(wait_s: float) -> list[float]:
+            await asyncio.sleep(wait_s)
             return [await ask(session, url) for _ in range(calls // at_once)]
 
-        found = await asyncio.gather(*(work() for _ in range(at_once)))
+        # Agents do not call in step.
+        found = await asyncio.gather(*(work(DELAY_S * n / at_once) for n in range(at_once)))
         return [took for each in found for took in each]
 
 

@@ -186,16 +186,19 @@ class Answering:
     def _estimate(self, call: Call, tokens: int) -> float:
         """Return the likely cost of a call with this number of input tokens, in US dollars.
 
+        It is 0 if there is no limit, because looking prices up takes time.
+
         Raises:
-            RefusedCallError: it is unknown, but there is a limit.
+            RefusedCallError: it is unknown.
 
         """
-        likely = Tokens(tokens, _USUAL_OUTPUT_TOKENS)
-        cost = 0.0 if call.is_free else self._cost(call, "", likely)
-        if cost is None and self._options.has_cost_limit:
+        if call.is_free or not self._options.has_cost_limit:
+            return 0.0
+        cost = self._cost(call, "", Tokens(tokens, _USUAL_OUTPUT_TOKENS))
+        if cost is None:
             message = f"the price of {call.model!r} is unknown, so its cost cannot be limited"
             raise RefusedCallError("models", f"{message}; add it to `models.prices`")
-        return cost or 0.0
+        return cost
 
     def _cost(self, call: Call, served: str, tokens: Tokens) -> float | None:
         provider = _PRICED_AS.get(call.provider.name, call.provider.name)
