@@ -110,7 +110,7 @@ def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
             yield Vanished(kind="case", name=case, where=evalset)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """One case now and before, under one criterion."""
 
@@ -164,6 +164,8 @@ class Group:
     @cached_property
     def pairs(self) -> Mapping[str, Pair]:
         """The cases that both runs measured, without exempted ones."""
+        if not self.left_out:
+            return self.all_pairs
         return {case: pair for case, pair in self.all_pairs.items() if case not in self.left_out}
 
     @cached_property

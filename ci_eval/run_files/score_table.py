@@ -3,6 +3,7 @@
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -42,6 +43,8 @@ class Cell:
             self.lost += (result.round,)
         elif result.confirms:
             self.confirming += (value,)
+        elif not self.units and not result.round:
+            self.units = _one(value)
         else:
             units = [*self.units, *[()] * (result.round + 1 - len(self.units))]
             units[result.round] += (value,)
@@ -135,6 +138,12 @@ class Cell:
         if value is None:
             return Status.SKIPPED
         return Status.PASSED if passes(value, facts) else Status.FAILED
+
+
+@lru_cache(maxsize=1024)
+def _one(value: float) -> tuple[tuple[float, ...], ...]:
+    """Return the units of a single value, which thousands of cells share."""
+    return ((value,),)
 
 
 def best_of(facts: CriterionFacts) -> float | None:
