@@ -688,6 +688,7 @@ def test_a_plan_runs_nothing(project):
             }
         ],
         "judging": [],
+        "quotas": [],
     }
     assert "3 trials" in project.ci_eval("plan").out
     assert not (project.folder / "ci-eval-report").exists()
