@@ -5,8 +5,8 @@ python benchmarks/gateway.py [--check] [--only PART]
 The provider, the gateway and the client are a process each, all on loopback.  What the gateway adds
 is the difference between calls through it, which it records, and calls of the provider, made in
 turn; the best of some rounds counts, because other work on the machine only ever adds.  A replay
-is compared with the same agent and the same client of OpenAI without a network: there, answers
-come from memory.  `--check` ends with 1 if a limit is exceeded.
+is compared with the same agent and the same client of OpenAI without a network, where answers come
+from memory, and with calls of the provider.  `--check` ends with 1 if a limit is exceeded.
 """
 
 import argparse
@@ -128,12 +128,14 @@ async def answer(message):
 """
 CONFIG = """
 agents:
-  bot: {{python: "bot:answer", env: {{CALLS: '{calls}', NETWORK: '{network}'}}{models}}}
+  bot: {{python: "bot:answer", env: {{CALLS: '{calls}', {env}}}{more}}}
 evalsets: {{bench: bench.csv}}
 criteria: {{response_match_score: 0.5}}
 run: {{concurrency: 20}}
 """
 MODELS = ", models: {mode: replay, cassette: models.jsonl}"
+NETWORK = "NETWORK: 'yes'"
+KEY = "sk-of-nobody-at-all"
 
 
 class Limit(NamedTuple):
@@ -243,10 +245,14 @@ def single_calls(folder: Path) -> list[Limit]:
 # --- Replays --------------------------------------------------------------------------------------
 
 
-def write_project(folder: Path, conversations: int, calls: int, *, network: bool) -> None:
-    """Write a project whose agent makes some calls in each conversation."""
-    models = MODELS if network else ""
-    options = {"calls": calls, "network": "yes" if network else "no", "models": models}
+def write_project(
+    folder: Path, conversations: int, calls: int, *, env: str = NETWORK, more: str = MODELS
+) -> None:
+    """Write a project whose agent makes some calls in each conversation.
+
+    `env` are variables that the agent gets, `more` its other options.
+    """
+    options = {"calls": calls, "env": env, "more": more}
     (folder / "ci-eval.yaml").write_text(CONFIG.format(**options))
     (folder / "bot.py").write_text(AGENT)
     rows = "".join(f"c{number},hello {number},hello {number}\n" for number in range(conversations))
@@ -254,22 +260,32 @@ def write_project(folder: Path, conversations: int, calls: int, *, network: bool
 
 
 def replay(folder: Path) -> list[Limit]:
-    """Measure a replay against the same agent without a network."""
+    """Measure a replay against the same agent without a network, and with the provider itself."""
     command = [sys.executable, "-m", "ci_eval", "run"]
-    write_project(folder, EXCHANGES // CALLS, CALLS, network=True)
+
+    def cost(name: str) -> float:
+        found = measure.best([measure.measure(command, folder) for _ in range(3)])
+        measure.report(name, found)
+        if found.exit_code:
+            raise SystemExit("the run failed")
+        return found.cpu_s
+
+    write_project(folder, EXCHANGES // CALLS, CALLS)
     with process(PROVIDER) as provider:
-        variables = [f"OPENAI_BASE_URL={provider}", "OPENAI_API_KEY=sk-of-nobody-at-all"]
+        variables = [f"OPENAI_BASE_URL={provider}", f"OPENAI_API_KEY={KEY}"]
         recorded = measure.measure(["env", *variables, *command, "--models", "record"], folder)
-    measure.report(f"{EXCHANGES} exchanges recorded", recorded)
-    replayed = measure.best([measure.measure(command, folder) for _ in range(3)])
-    measure.report("the same replayed", replayed)
-    write_project(folder, EXCHANGES // CALLS, CALLS, network=False)
-    alone = measure.best([measure.measure(command, folder) for _ in range(3)])
-    measure.report("the same without a network", alone)
-    if any(each.exit_code for each in (recorded, replayed, alone)):
-        raise SystemExit("a run failed")
-    ratio = replayed.cpu_s / alone.cpu_s
-    return [Limit(f"{EXCHANGES} exchanges replayed", ratio, 1.3, "of the CPU without a network")]
+        measure.report(f"{EXCHANGES} exchanges recorded", recorded)
+        replayed = cost("the same replayed")
+        env = f"{NETWORK}, OPENAI_BASE_URL: '{provider}', OPENAI_API_KEY: {KEY}"
+        write_project(folder, EXCHANGES // CALLS, CALLS, env=env, more="")
+        direct = cost("the same at the provider, whose own CPU does not count")
+    write_project(folder, EXCHANGES // CALLS, CALLS, env="NETWORK: 'no'", more="")
+    alone = cost("the same without a network")
+    name = f"{EXCHANGES} exchanges replayed"
+    return [
+        Limit(name, replayed / alone, 1.3, "of the CPU without a network"),
+        Limit(name, replayed / direct, 1.3, "of the CPU at the provider"),
+    ]
 
 
 # --- Large cassettes ------------------------------------------------------------------------------
@@ -294,7 +310,7 @@ def write_cassette(path: Path, count: int) -> None:
 
 def opening(folder: Path) -> list[Limit]:
     """Measure what commands take with a large cassette, and how much more than with a small one."""
-    write_project(folder, 1, 0, network=True)
+    write_project(folder, 1, 0)
     found = []
     for command in (["run"], ["models", "show", "--case", "c7"]):
         costs = []
