@@ -14,7 +14,7 @@ from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.config.selection import Selection
 from ci_eval.config.validated_config import Config
 from ci_eval.forge.ci_job import job_name
-from ci_eval.llm.gateway.calling_agents import with_models
+from ci_eval.llm.gateway.calling_agents import gateway_options, with_models
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.cases import Status
 from ci_eval.records.errors import ConfigError, NothingSelectedError, Problem, UsageError
@@ -108,6 +108,9 @@ def planned(
         page_url=options.get("report_url", ""),
         resumes=options.get("resume", False),
     )
+    if mode and not any(map(gateway_options, loaded.agents.values())):
+        message = f"--models {mode} changes nothing, because no agent has `models`"
+        raise UsageError(message, hint="add `models: auto` to the agents whose calls are meant")
     loaded = replace(loaded, agents=with_models(loaded.agents, lambda _, each: each.in_mode(mode)))
     if options.get("judge_mode"):
         loaded = replace(loaded, judging=loaded.judging.in_mode(options["judge_mode"]))

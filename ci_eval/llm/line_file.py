@@ -53,6 +53,8 @@ class LineFile:
         self._head = f'{{"{of}":{version}}}\n'.encode()
         self.shown = shown
         """Path of the file in messages."""
+        self.incomplete = 0
+        """The number of lines that were skipped when the file was last read."""
 
     @property
     def exists(self) -> bool:
@@ -71,13 +73,15 @@ class LineFile:
         if self._path.stat().st_size > MAX_BYTES:
             message = f"{self.shown} is larger than {MAX_BYTES >> 20} MiB, the limit of cassettes"
             raise UsageError(message, hint=_HINT)
-        at = 0
+        at = self.incomplete = 0
         with self._open() as file:
             for number, line in enumerate(_lines(file)):
                 if number == 0:
                     self._check_head(line)
                 elif line.endswith(b"}\n"):
                     yield Position(self, at, len(line)), line
+                else:
+                    self.incomplete += 1
                 at += len(line)
 
     def line(self, at: int, length: int) -> bytes:

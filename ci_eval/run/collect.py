@@ -1,5 +1,6 @@
 """Collection of a run: traces as they arrive, results in trial order."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -91,6 +92,8 @@ class Tally:
     """Trials whose conversations are from the run that this one resumes."""
     cut_off: dict[str, list[str]] = field(default_factory=dict)
     """The cases whose responses were cut off, by the reason."""
+    calls: Counter[str] = field(default_factory=Counter)
+    """The calls of models in trials without an error, by agent, if they are metered."""
 
     def add(self, result: TrialResult) -> None:
         """Add one result."""
@@ -100,6 +103,8 @@ class Tally:
         self.duration_s += result.duration_s
         if result.error:
             self.failures.setdefault(result.key.agent, result.error)
+        elif result.metered:
+            self.calls[result.key.agent] += result.metered.calls
         for reason in result.cut_off:
             self.cut_off.setdefault(reason, []).append(result.key.case)
         if result.simulation:
@@ -132,6 +137,10 @@ class Tally:
             yield f"carried over from the run that this one resumes: {carried}"
         if self.unbegun:
             yield f"stopped after {counted(self.trials, 'trial')}, because of --maxfail"
+        for agent, calls in self.calls.items():
+            if not calls:
+                message = f"agent {agent!r}: no call of a model passed the gateway, so nothing was"
+                yield f"{message} metered or replayed; does the agent set an address of its own?"
         for reason, those in self.cut_off.items():
             names = list(dict.fromkeys(those))
             cases = "case" if len(names) == 1 else "cases"

@@ -90,9 +90,12 @@ def _show_trials(each: Cassette) -> None:
 
 
 def _show_case(each: Cassette, case: str) -> None:
-    for call in each.calls(case):
+    calls = [*each.calls(case)]
+    if not calls:
+        console.out(f"none is of a case {case!r}")
+    for call in calls:
         console.out()
-        console.out(f"repeat {call.trial.repeat + 1}, {call.model}, asked:")
+        console.out(f"{call.trial.agent}, repeat {call.trial.repeat + 1}, {call.model}, asked:")
         for line in json.dumps(call.request, indent=1, ensure_ascii=False).splitlines():
             console.out(line)
         console.out(f"answered with status {call.answer.status}:")

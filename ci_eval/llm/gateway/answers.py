@@ -32,6 +32,16 @@ class Answer(NamedTuple):
         """True if it consists of server-sent events."""
         return self.type == STREAM
 
+    @property
+    def is_garbled(self) -> bool:
+        """True if it reports success without JSON, as a proxy or a wrong address may."""
+        if self.is_stream or self.status >= 400:
+            return False
+        try:
+            return not isinstance(parse_json(self.body), dict)
+        except NotJsonError:
+            return True
+
     def kept(self) -> dict[str, Json]:
         """Return it for a cassette: a stream as its events, other JSON as it is, else a text."""
         text = self.body.decode(errors="replace")

@@ -158,14 +158,7 @@ async def behind_gateway(
     declared = _without(keys, agent.declared)
     given = {**agent.declared, **agent_environment(inner, declared)}
     async with gateway_for(options, context) as gateway:
-        try:
-            yield agent.model_copy(update={"env": declared}), inner, Models(gateway, given)
-        finally:
-            if gateway.conversations and not gateway.calls:
-                context.say(
-                    "warning: no call of a model passed the gateway; does the agent set an address "
-                    "of its own?"
-                )
+        yield agent.model_copy(update={"env": declared}), inner, Models(gateway, given)
 
 
 def _without(keys: Sequence[str], variables: Mapping[str, V]) -> dict[str, V]:

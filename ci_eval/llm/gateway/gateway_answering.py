@@ -118,7 +118,8 @@ class Answering:
         if not lines:
             return f"{message}, nor is any request of this trial; {what_to_do}"
         differs = "\n".join(lines)
-        return f"{message}; {what_to_do}, or add to `models.ignore` what varies\n{differs}"
+        hint = "if it varies by itself, add a pattern to `models.ignore` first"
+        return f"{message}; {what_to_do}; {hint}\n{differs}"
 
     def _nearest(self, asked: Asked, recorded: list[dict[str, Json]]) -> Iterator[str]:
         others = recorded or (each.request for each in self._cassette.calls())
@@ -165,8 +166,9 @@ class Answering:
         if answer.status == 429:
             pause = retry_after(passing.response.headers, self._context.now()) or 0.0
             limiter.throttled(began, min(pause, _MAX_PAUSE_S))
-        if answer.status in UNANSWERED:
-            why = f"{call.shown} answered with status {answer.status}"
+        if answer.status in UNANSWERED or answer.is_garbled:
+            what = ", but no JSON object" if answer.is_garbled else ""
+            why = f"{call.shown} answered with status {answer.status}{what}"
             conversation.fail(place.request, place.number, why)
             return response
         limiter.succeeded()

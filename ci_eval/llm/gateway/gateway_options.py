@@ -56,7 +56,7 @@ class ModelOptions(Record):
     )
     """The providers that the agent may call: `gemini`, `openai`, `anthropic`. It finds a
     placeholder for the key of each."""
-    allow: tuple[str, ...] = ()
+    allow: tuple[str, ...] | None = Field(default=None, min_length=1)
     """Names or patterns of the models that the agent may call, such as `gemini-2.5-*`. Default:
     all."""
     max_calls: int | None = Field(default=None, ge=0)

@@ -85,6 +85,8 @@ class ModelCassette:
         """The trials that a resumed run finds begun: those that an interrupted run recorded; all,
         if the run ended by itself, and sorted the file."""
         self._is_changed = False
+        self.strange = 0
+        """The number of lines that hold no call, such as those of a merge conflict."""
 
     def __len__(self) -> int:
         """Return the number of recorded calls."""
@@ -111,6 +113,9 @@ class ModelCassette:
                     trial = anew[1].decode()
                     self._found.pop(trial, None)
                     self._begun.add(trial)
+                else:
+                    self.strange += 1
+            self.strange += file.incomplete
         if not self._own and not self._begun:
             self._begun = {*self._found}
 

@@ -33,7 +33,10 @@ class Spending:
         if calls is not None and self.calls >= calls:
             return f"{self.calls} of {calls} calls"
         if cost is not None and self.cost_usd + self.pending_usd + estimate_usd > cost:
-            return f"${self.cost_usd:.4f} of ${cost:g}"
+            spent = f"${self.cost_usd:.4f}"
+            if self.pending_usd:
+                spent += f" and ${self.pending_usd:.4f} for calls in progress"
+            return f"{spent} of ${cost:g}"
         return ""
 
 

@@ -14,8 +14,9 @@ from ci_eval.runtime.http import Net, Request, chunks
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
-UNANSWERED = frozenset({401, 403, 408, 409, 429, 500, 502, 503, 504, 529})
-"""Statuses that say nothing of the request: the provider is busy or down, or refuses the key."""
+UNANSWERED = frozenset({401, 403, 404, 408, 409, 429, 500, 502, 503, 504, 529})
+"""Statuses that say nothing of the request: the provider is busy or down, refuses the key, or has
+no such model or address."""
 _PASSED_BACK = ("retry-after", "retry-after-ms", "x-should-retry")
 _JSON = "application/json"
 _CHARS_PER_TOKEN = 4

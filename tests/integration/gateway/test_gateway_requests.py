@@ -244,6 +244,28 @@ def test_a_server_that_knows_no_such_option_is_asked_without(tmp_path, models):
     assert "stream_options" not in models.requests[-1].body
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        as_json({"error": {"message": "no such model"}}, 404),
+        as_json(["no object"]),
+        Reply(b"<html>of a proxy</html>", content_type="text/html"),
+    ],
+)
+def test_what_is_no_answer_of_a_model_is_not_recorded(tmp_path, models, reply):
+    async def body(client: Client) -> Conversation:
+        conversation = client.begin()
+        await client.send(CHAT, HELLO)
+        return conversation
+
+    models.script.append(reply)
+    conversation = behind(tmp_path, models, body, mode="record")
+    with pytest.raises(TrialError, match="answered with status"):
+        conversation.check()
+    lines = (tmp_path / "c.jsonl").read_text().splitlines()
+    assert not [each for each in lines if "request" in each]
+
+
 def test_an_error_of_a_stream_reaches_the_client_whole(tmp_path, models):
     async def body(client: Client) -> Any:
         client.begin()

@@ -40,6 +40,28 @@ def test_what_was_recorded_is_replayed_without_provider_and_key(
     assert project.values("ci/cost_usd")[0] == pytest.approx((11 * 0.4 + 7 * 1.6) / 1e6)
 
 
+def test_a_mode_that_no_agent_has_is_refused(project, models):
+    project.agent(PYTHON, "null")
+    ended = project.run("--models", "replay")
+
+    assert ended.code == 4
+    assert "no agent has `models`" in ended.err
+    assert not models.requests
+
+
+def test_lines_that_a_merge_left_are_found(project, models):
+    project.agent(PYTHON, CASSETTE)
+    project.with_keys(models)
+    project.run()
+    assert project.ci_eval("models", "check").code == 0
+    with (project.folder / "models.jsonl").open("a") as file:
+        file.write("<<<<<<< HEAD\n=======\n")
+    checked = project.ci_eval("models", "check")
+
+    assert checked.code == 1
+    assert "2 lines that hold no call" in checked.err
+
+
 def test_a_cassette_is_the_same_whatever_the_order_of_the_calls(project, models):
     project.agent(PYTHON, CASSETTE)
     project.with_keys(models)
@@ -276,7 +298,9 @@ def test_an_agent_that_passes_the_gateway_by_is_warned_of(project, models):
     project.agent("def answer(message):\n    return message\n", "live", cases=1)
     project.with_keys(models)
 
-    assert "no call of a model passed the gateway" in project.run().err
+    project.run()
+    comment = (project.folder / "out/comment.md").read_text()
+    assert "no call of a model passed the gateway" in comment
 
 
 def test_a_secret_in_a_conversation_is_not_recorded(project, models):
