@@ -259,7 +259,7 @@ class Cassette(NamedTuple):
 
 
 def recorded(folder: Path, problems: list[str]) -> Cassette:
-    """Return what is recorded, and note lines that are broken."""
+    """Return the recorded calls, and note lines that are broken."""
     path = folder / "models.jsonl"
     *lines, rest = path.read_bytes().split(b"\n") if path.exists() else [b""]
     trials: dict[str, dict[str, Any]] = {}

@@ -44,7 +44,7 @@ def cluster(folder: str) -> Iterator[str]:
 
 
 def run(folder: Path, address: str, *, trials: int, sleep_s: float, engine: str) -> Cost:
-    """Run a suite of so many trials, each of which sleeps."""
+    """Run a suite whose trials sleep."""
     (folder / "ci-eval.yaml").write_text(CONFIG.format(address=address))
     code = f"import time\ndef answer(text):\n    time.sleep({sleep_s})\n    return 'yes'\n"
     (folder / "bot.py").write_text(code)

@@ -28,7 +28,7 @@ class Turns:
         await self._lock.acquire()
         try:
             return _Alone(await begin(), self)
-        except BaseException as exc:
+        except BaseException as exc:  # whatever ends it, the next one may begin
             await self.end(is_busy=may_be_busy(exc))
             raise
 
@@ -67,14 +67,14 @@ class _Alone(Session):
     async def send(self, message: Content) -> Invocation:
         try:
             return await self._inner.send(message)
-        except BaseException as exc:
+        except BaseException as exc:  # also if the trial is cancelled
             self._is_busy = may_be_busy(exc)
             raise
 
     async def close(self) -> dict[str, Json] | None:
         try:
             return await self._inner.close()
-        except BaseException as exc:
+        except BaseException as exc:  # also if the trial is cancelled
             self._is_busy |= may_be_busy(exc)
             raise
         finally:

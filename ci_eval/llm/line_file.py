@@ -38,9 +38,14 @@ class Position(NamedTuple):
         return self.file.line(self.at, self.length)
 
 
-def own_name(given: str) -> str:
+def shard_file_name(given: str) -> str:
     """Return the name of the file that a shard records to, instead of the cassette at `given`."""
     return f"{hashlib.sha256(os.path.normpath(given).encode()).hexdigest()[:16]}.jsonl"
+
+
+def shard_file(folder: Path | None, given: str) -> Path | None:
+    """Return that file in `folder`; `None` if there is no folder, as in a run without shards."""
+    return folder / shard_file_name(given) if folder else None
 
 
 class LineFile:

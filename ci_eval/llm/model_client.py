@@ -19,7 +19,7 @@ from ci_eval.forge.lineage import from_fork
 from ci_eval.formats.reported_models import served
 from ci_eval.llm.cassette import Cassette
 from ci_eval.llm.judge_settings import Judging, Simulation, endpoint, identity
-from ci_eval.llm.line_file import own_name
+from ci_eval.llm.line_file import shard_file
 from ci_eval.llm.model_calls import Budget, Caller, Meter
 from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins.points import Judge, JudgedCriterion
@@ -135,7 +135,7 @@ def _cassette(judging: Judging, context: RunContext) -> Cassette | None:
         return None
     written = options.mode != "replay"
     path = contained(context.root, options.cassette, written=written)
-    own = context.cassettes / own_name(options.cassette) if context.cassettes and written else None
+    own = shard_file(context.cassettes, options.cassette) if written else None
     shown = context.shown(options.cassette)
     cassette = Cassette(path, shown=shown, secrets=context.secrets, own=own)
     cassette.load()

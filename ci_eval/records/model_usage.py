@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from ci_eval.records.bounds import Count, Seconds, Total
+from ci_eval.records.bounds import MAX_COUNT, MAX_SECONDS, Count, Seconds, Total
 
 
 class ModelUsage(BaseModel):
@@ -40,11 +40,11 @@ class ModelUsage(BaseModel):
     """The models that answered, as the provider named them."""
 
     def __add__(self, other: "ModelUsage") -> "ModelUsage":
-        """Return the usage of both."""
+        """Return the usage of both; providers may state any numbers, so sums stay in bounds."""
         mine, theirs = self.__dict__, other.__dict__
-        both = {name: mine[name] + theirs[name] for name in mine}
-        both["models"] = tuple(dict.fromkeys(both["models"]))
-        return ModelUsage.model_construct(**both)
+        both = {name: min(mine[name] + theirs[name], most) for name, most in _MOST.items()}
+        models = tuple(dict.fromkeys((*self.models, *other.models)))
+        return ModelUsage.model_construct(**both, models=models)
 
     @property
     def tokens(self) -> int:
@@ -55,3 +55,7 @@ class ModelUsage(BaseModel):
     def alone(self) -> "ModelUsage":
         """A copy without the names of models, which a run has elsewhere."""
         return self.model_copy(update={"models": ()})
+
+
+_MOST = dict.fromkeys(ModelUsage.model_fields.keys() - {"models"}, MAX_COUNT)
+_MOST["seconds"] = int(MAX_SECONDS)

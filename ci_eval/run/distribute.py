@@ -6,7 +6,6 @@ Flynn, 1992).
 """
 
 import asyncio
-import logging
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -19,12 +18,11 @@ from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Failure, Trace
 from ci_eval.run.execute import Here, Part, ToTry
-from ci_eval.run.node import OBSERVED, Batch, Observed
+from ci_eval.run.remote_batch import OBSERVED, Batch, Observed
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.json_text import RESULT_DEPTH, parse_json
 from ci_eval.text.templates import counted
 
-_log = logging.getLogger(__name__)
 MAX_LOSSES = 3
 """How often a trial is begun on machines that die."""
 _LONG_S = 60.0
@@ -115,7 +113,7 @@ class Distribution:
         return None
 
     def size(self, left: int) -> int:
-        """Return how many trials the next batch has if so many are left.
+        """Return how many trials the next batch has, of those that are `left`.
 
         As long as no duration is known, it is one for each that runs at a time.
         """

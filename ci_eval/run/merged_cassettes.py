@@ -6,7 +6,7 @@ from ci_eval.config.validated_config import Config
 from ci_eval.llm.cassette import Cassette
 from ci_eval.llm.gateway.calling_agents import gateway_options
 from ci_eval.llm.gateway.model_cassette import ModelCassette
-from ci_eval.llm.line_file import own_name
+from ci_eval.llm.line_file import shard_file_name
 from ci_eval.run.merged_shards import MergedShards
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
@@ -23,12 +23,12 @@ def merge_cassettes(config: Config, context: RunContext, shards: MergedShards) -
     """
     found = map(gateway_options, config.agents.values())
     for given in dict.fromkeys(each.cassette for each in found if each):
-        if parts := shards.recorded(own_name(given)):
+        if parts := shards.recorded(shard_file_name(given)):
             path, shown = contained(context.root, given, written=True), context.shown(given)
             ModelCassette(path, shown=shown, secrets=context.secrets).absorb(parts)
             yield f"added to {shown} what {counted(len(parts), 'shard')} recorded"
     given = config.judging.options.cassette
-    if parts := shards.recorded(own_name(given)):
+    if parts := shards.recorded(shard_file_name(given)):
         path, shown = contained(context.root, given, written=True), context.shown(given)
         differing = Cassette(path, shown=shown, secrets=context.secrets).absorb(parts.values())
         yield f"added to {shown} what {counted(len(parts), 'shard')} recorded"

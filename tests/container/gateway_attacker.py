@@ -78,7 +78,7 @@ def taken(pid):
 
 
 def processes():
-    """Return what can be done with processes that are not ours."""
+    """Try to read and control the processes of others, and return the outcomes."""
     found = {}
     for path in others():
         pid = int(path.name)

@@ -62,7 +62,7 @@ class Models(Loopback):
         return f"{text} #{self.asked[text]}"
 
     def _turn(self, asked: Any, result: Any, body: Any) -> Turn:
-        """Return what comes after a question, or after the result of the tool."""
+        """Return the turn after a question, or after the result of the tool."""
         if result is not None:
             return Turn(f"It is {result}.")
         said = self.said(asked)
@@ -165,7 +165,7 @@ def _text(content: Any) -> str:
 
 
 def _report(result: Any) -> Any:
-    """Return what the tool says, which some clients send as a text."""
+    """Return the report of the tool, which some clients send as a text."""
     try:
         found = json.loads(result) if isinstance(result, str) else result
     except ValueError:

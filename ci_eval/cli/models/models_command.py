@@ -80,7 +80,7 @@ def _rows(each: Cassette, case: str | None) -> list[dict[str, object]]:
 
 
 def _show_trials(each: Cassette) -> None:
-    counts = Counter(each.cassette.heads())
+    counts = Counter(each.cassette.trials_and_models())
     rows: list[tuple[str, ...]] = [
         (key.agent, key.evalset, key.case, str(key.repeat + 1), model, str(count))
         for (key, model), count in counts.items()

@@ -47,7 +47,9 @@ class Cassette:
         if case is None:
             yield from self.cassette.calls()
             return
-        trials = dict.fromkeys(key for key, _ in self.cassette.heads() if key.case == case)
+        trials = dict.fromkeys(
+            key for key, _ in self.cassette.trials_and_models() if key.case == case
+        )
         for key in trials:
             yield from self.cassette.calls(digest_of_trial(key))
 

@@ -244,7 +244,7 @@ class _Metered(Session):
         return clock.stopped_s if clock else 0.0
 
     def _metered(self, seen: Invocation) -> Invocation:
-        """Return what was observed, with its usage, and without the time that calls had to wait."""
+        """Return the invocation with its usage, and without the time that calls had to wait."""
         waited = self._stopped_so_far_s - self._stopped_s
         took = {
             name: max(seconds - waited, 0.0)

@@ -32,7 +32,7 @@ from ci_eval.llm.gateway.providers import (
     variables,
 )
 from ci_eval.llm.gateway.spending import of_run
-from ci_eval.llm.line_file import own_name
+from ci_eval.llm.line_file import shard_file
 from ci_eval.llm.rate_limit import pace_of
 from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.trials import TrialKey
@@ -210,7 +210,7 @@ def cassette_of(options: ModelOptions, context: RunContext) -> ModelCassette:
     written = options.mode in ("record", "auto")
     path = contained(context.root, options.cassette, written=written)
     shown = context.shown(options.cassette)
-    own = context.cassettes / own_name(options.cassette) if context.cassettes and written else None
+    own = shard_file(context.cassettes, options.cassette) if written else None
     cassette = ModelCassette(path, shown=shown, secrets=context.secrets, own=own)
     if options.mode != "live":
         cassette.load()

@@ -149,7 +149,7 @@ class ModelCassette:
             if found := self.get(place):
                 yield found
 
-    def heads(self) -> Iterator[tuple[TrialKey, str]]:
+    def trials_and_models(self) -> Iterator[tuple[TrialKey, str]]:
         """Yield the trial and the model of each recorded call, without parsing the call."""
         known: dict[bytes, tuple[TrialKey, str] | None] = {}
         for position, line in self._file.lines():

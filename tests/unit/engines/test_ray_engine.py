@@ -87,7 +87,7 @@ def test_an_address_without_a_listener_is_refused_before_ray_waits_for_it(tmp_pa
 
 
 class Tasks:
-    """Stands in for ray: each task begins after so many seconds, and lasts so many."""
+    """Stands in for ray: each task begins after a delay, and lasts for a time."""
 
     exceptions = SimpleNamespace(RayError=KeyError, RayTaskError=IndexError)
 
@@ -109,7 +109,7 @@ class Tasks:
 
 
 def results_of(*tasks: tuple[float, float]) -> list[bytes]:
-    """Return what tasks yield that wait 300 s for the cluster; only the clock knows."""
+    """Run tasks that wait 300 s for the cluster by the clock, and return their results."""
 
     async def main() -> list[bytes]:
         cluster = _Cluster(Tasks(*tasks), Ray(), (Path(),), time.monotonic())

@@ -29,7 +29,7 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.distribute import Distribution
 from ci_eval.run.execute import Conduct, Part
-from ci_eval.run.node import OBSERVED, Batch, Observed
+from ci_eval.run.remote_batch import OBSERVED, Batch, Observed
 from ci_eval.run_files.resume import Begun
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared
@@ -268,7 +268,7 @@ def test_a_batch_is_as_long_as_it_should_be(seconds, left, expected):
 
 
 def traces(folder: Path, code: str, *prompts: str, **env: str) -> dict[int, Trace]:
-    """Return what a batch of a Python agent leaves that gets KEY and API_KEY, in `folder`."""
+    """Run a batch of a Python agent that gets KEY and API_KEY, and return its result."""
     (folder / "bot.py").write_text(code)
     agent = Python(python="bot:reply", env={"API_KEY": None, "KEY": None})
     asked = [Invocation(user_content=Content.of_text(each, role="user")) for each in prompts]

@@ -114,8 +114,8 @@ def test_heads_name_the_trial_and_the_model_of_each_call(tmp_path: Path):
     path.write_text(path.read_text().replace('"case":"other"', '"case":5'))
 
     found = opened(path)
-    assert [*found.heads()] == [(each.trial, each.model) for each in found.calls()]
-    assert [each.case for each, _ in found.heads()] == ["c", "c"]
+    assert [*found.trials_and_models()] == [(each.trial, each.model) for each in found.calls()]
+    assert [each.case for each, _ in found.trials_and_models()] == ["c", "c"]
 
 
 def test_the_order_of_lines_depends_on_no_order_of_calls(tmp_path: Path):
