@@ -4,6 +4,7 @@ It calls the tool `weather` of a client that has tools, and says what the tool a
 """
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ class Models(Loopback):
     def __init__(self) -> None:
         super().__init__()
         self.asked: Counter[str] = Counter()
+        self._counting = threading.Lock()
 
     def environment(self) -> dict[str, str]:
         """Return the variables with which our process calls it."""
@@ -58,8 +60,9 @@ class Models(Loopback):
         return answers[request.path](body)
 
     def said(self, text: str) -> str:
-        self.asked[text] += 1
-        return f"{text} #{self.asked[text]}"
+        with self._counting:  # requests come in threads
+            self.asked[text] += 1
+            return f"{text} #{self.asked[text]}"
 
     def _turn(self, asked: Any, result: Any, body: Any) -> Turn:
         """Return the turn after a question, or after the result of the tool."""
