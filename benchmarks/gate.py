@@ -196,6 +196,7 @@ def _arms_rows() -> Iterator[Row]:
         part = f"both arms, 3 repeats, 5 runs, days vary by {day:g}"
         found = (Bound("blocked", least=0.95),)
         yield from _arm_rows(part, both, found, Bound("blocked", least=0.99))
+        yield Row(part, replace(both, change=ALL_DROP))
     for merged in (-0.1, 0.1):
         scene = Scene(reruns=True, arms=True, day=0.03, merged=merged)
         part = f"both arms, the newest commit of main changed the scores by {merged:+g}"

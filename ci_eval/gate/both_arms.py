@@ -10,25 +10,28 @@ if it is in doubt *and* the test of the arms rejects, so the rate of that test i
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
-from ci_eval.gate.between_runs import BetweenRuns
+from ci_eval.gate.between_runs import BetweenRuns, between_runs
 from ci_eval.gate.hard_break import MAX_CONFIRMING, Breaks, always, worse
 from ci_eval.gate.mean_drop import Drifts
 from ci_eval.gate.pairing import Group, Pair
 from ci_eval.run_files.score_table import Columns
-from ci_eval.stats.permutation import Permuted, mean_of, permute
+from ci_eval.stats.permutation import Permuted, difference, mean_of, permute
 from ci_eval.stats.sequential import SPENT, levels
 
 LOOKS = ((1, 1), (2, 2), (4, 4))
 """The rounds of the change and of the merge base that there are at each look."""
-DOUBT = (0.22, 0.5, 0.1)
+DOUBT = (0.22, 0.8, 0.15)
 """P-value up to which a hypothesis is in doubt against stored runs, and at each look but the last:
 over all hypotheses."""
 MOST_DOUBT = (0.18, 0.4, 0.1)
 """The same for one hypothesis."""
+TOGETHER, APART = 0.1, 0.1
+"""P-values up to which there is a doubt against stored runs where an agent has several criteria:
+if all of them together fell, and, over all hypotheses, if one fell by more than the others."""
 GAINED, UNDONE = 0.1, (0.5, 0.1)
 """P-value up to which the nearest stored run is better than the earlier ones, and up to which a
 hypothesis is in doubt against it alone then: over all hypotheses, and for one.  A change that
@@ -67,7 +70,7 @@ class ArmDrops(Drifts):
 
     @cached_property
     def days(self) -> list[BetweenRuns]:
-        """Nothing: both arms see the same day."""
+        """Nothing: both arms, which decide, see the same day."""
         return [BetweenRuns(0.0, 1, 1)] * len(self.groups)
 
     @property
@@ -81,10 +84,37 @@ class ArmDrops(Drifts):
         return min(DOUBT[place] / size, MOST_DOUBT[place])
 
     def _look(self, look: int, draws: int) -> list[Permuted]:
-        if look == 0:
-            return self._permuted(self.groups, draws)
-        change, base = LOOKS[look - 1]
-        return self._permuted(self.arms, draws, change - 1, base)
+        if look:
+            change, base = LOOKS[look - 1]
+            return self._with_mean(self._permuted(self.arms, draws, change - 1, base))
+        tests = self._permuted(self.groups, draws)
+        return self._with_mean(self._with_days(tests, lambda each: each.spread))
+
+    @cached_property
+    def _stored_days(self) -> list[BetweenRuns]:
+        return [*map(between_runs, self.groups)]
+
+    def _with_days(
+        self, tests: list[Permuted], spread: Callable[[BetweenRuns], float]
+    ) -> list[Permuted]:
+        """Return the tests with what days add, if there are several criteria.
+
+        What one of them loses on a bad day shows beside the others (`_apart`); a criterion that is
+        alone would hide it.
+        """
+        if not self.together:
+            return tests
+        return [
+            test.with_noise(spread(each), each.freedom, draws=self.draws)
+            for test, each in zip(tests, self._stored_days, strict=True)
+        ]
+
+    def _with_mean(self, tests: list[Permuted]) -> list[Permuted]:
+        """Return the tests with that of the combined hypothesis, if there is one."""
+        if not self.together:
+            return tests
+        shared = [tests[number] for number in self.together if tests[number].others is not None]
+        return [*tests, mean_of(shared) if shared else tests[self.together[0]]]
 
     def _permuted(
         self, groups: Sequence[Group], draws: int, look: int = 0, before: int | None = None
@@ -94,29 +124,55 @@ class ArmDrops(Drifts):
         found = [Permuted(0.0, None, complete=True)] * len(groups)
         for number, test in zip(known, permute(samples, draws=draws) if known else (), strict=True):
             found[number] = test
-        if not self.together:
-            return found
-        shared = [found[number] for number in self.together if number in known]
-        return [*found, mean_of(shared) if shared else found[self.together[0]]]
+        return found
+
+    def _limits(self, look: int) -> list[float]:
+        limits = super()._limits(look)
+        return [*limits[:-1], TOGETHER] if look == 0 and self.together else limits
 
     def _doubtful(self, look: int, tests: Sequence[Permuted]) -> list[bool]:
-        doubtful = super()._doubtful(look, tests)
         if look == 0 and not self.is_stored:
             return [True] * len(tests)
-        if look or not self.earlier.groups:
+        doubtful = super()._doubtful(look, tests)
+        if look:
             return doubtful
-        return [one or other for one, other in zip(doubtful, self._undone(), strict=True)]
+        return [*map(any, zip(doubtful, self._apart(tests), self._undone(), strict=True))]
+
+    def _apart(self, tests: Sequence[Permuted]) -> Iterator[bool]:
+        """Yield, for each hypothesis, whether one criterion fell by more than the others.
+
+        A day moves all criteria alike, so their difference shows what the day hides.
+        """
+        for number, group in enumerate(self.groups):
+            others = [tests[each] for each in self.together if each != number]
+            if number in self.together and others:
+                test = difference(tests[number], mean_of(others))
+                yield test.lower <= APART / self.size and -test.observed >= group.max_drop
+            else:
+                yield False
+        if self.together:
+            yield False
 
     def _undone(self) -> Iterator[bool]:
         """Yield, for each hypothesis, whether the change seems to undo a gain of the base."""
+        if not self.earlier.groups:
+            yield from [False] * self.size
+            return
         limit = min(UNDONE[0] / self.size, UNDONE[1])
         nearest = [_against(each, self.nearest) for each in self.groups]
         gained = [
             _against(replace(group, now=near.before), self.earlier)
             for group, near in zip(self.groups, nearest, strict=True)
         ]
-        gains = self._permuted(gained, self.draws)
-        drops = self._permuted(nearest, self.draws)
+        # Each compares about two days.
+        gains, drops = (
+            self._with_mean(
+                self._with_days(
+                    self._permuted(groups, self.draws), lambda each: math.sqrt(2) * each.day
+                )
+            )
+            for groups in (gained, nearest)
+        )
         for gain, drop, least in zip(gains, drops, self._least(), strict=True):
             has_gained = gain.upper <= GAINED and gain.observed >= least
             yield has_gained and drop.lower <= limit and -drop.observed >= least

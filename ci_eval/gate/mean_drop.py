@@ -106,11 +106,15 @@ class Drifts:
 
     def _doubtful(self, look: int, tests: Sequence[Permuted]) -> list[bool]:
         """Return, for each hypothesis, whether its `tests` leave it in doubt."""
-        limit = self.doubt(look, self.size)
+        rows = zip(tests, self._limits(look), self._least(), strict=True)
         return [
             test.lower <= limit and -test.observed >= least and test.observed < 0
-            for test, least in zip(tests, self._least(), strict=True)
+            for test, limit, least in rows
         ]
+
+    def _limits(self, look: int) -> list[float]:
+        """Return the p-values up to which the hypotheses are in doubt at a look."""
+        return [self.doubt(look, self.size)] * self.size
 
     def doubt(self, look: int, size: int) -> float:
         """Return the p-value up to which one of `size` hypotheses is in doubt at a look."""

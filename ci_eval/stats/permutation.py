@@ -153,6 +153,17 @@ def mean_of(tests: Sequence[Permuted]) -> Permuted:
     return Permuted(observed, np.mean(all_others, axis=0), tests[0].complete, moved)
 
 
+def difference(one: Permuted, other: Permuted) -> Permuted:
+    """Return the difference of two mean differences that were exchanged together.
+
+    What both have in common, such as noise, is not in it.
+    """
+    if one.others is None or other.others is None:
+        return Permuted(one.observed - other.observed, None, complete=True)
+    others = one.others - other.others
+    return Permuted(one.observed - other.observed, others, one.complete)
+
+
 def _table(group: Mapping[Place, Sample]) -> "dict[Place, Floats]":
     """Return each row's contribution to the statistic under each exchange, the observed first."""
     import numpy as np

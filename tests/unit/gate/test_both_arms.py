@@ -72,21 +72,41 @@ def test_a_day_that_is_bad_for_both_arms_is_no_regression():
     assert delta.effect == 0
 
 
-def test_what_the_stored_runs_do_not_doubt_is_not_tested_again():
+def criteria(now: str, base: str, *before: str) -> dict[str, Finding]:
+    """Return the finding of each criterion; a text has the values of `c`, `;`, those of `d`."""
     facts = dict.fromkeys("cd", FACTS)
 
-    def of(first: str, second: str) -> Columns:
+    def of(text: str) -> Columns:
+        first, second = (every(each) if each else "" for each in text.split(";"))
         return Columns.of([*results(first), *results(second, criterion="d")])
 
-    run, gone = meta(criteria=facts), meta("past0", criteria=facts)
-    now, base = of(every(WORSE), every(WORSE)), of(every(WORSE), every(GOOD))
-    before = [Past(gone, of(every(GOOD), every(WORSE)))]
-    found = examine(run, now, before, GATE, Past(run, base))
+    stored = [Past(meta(f"past{at}", criteria=facts), of(each)) for at, each in enumerate(before)]
+    run = meta(criteria=facts)
+    found = examine(run, of(now), stored, GATE, Past(run, of(base)))
+    return {key.criterion: each for key, each in found.drifts.items()}
 
-    assert {key.criterion: each.worse for key, each in found.drifts.items()} == {
-        "c": False,
-        "d": False,
-    }
+
+def test_what_the_stored_runs_do_not_doubt_is_not_tested_again():
+    found = criteria(f"{WORSE};{WORSE}", f"{WORSE};{GOOD}", f"{GOOD};{WORSE}")
+
+    assert {name: each.worse for name, each in found.items()} == {"c": False, "d": False}
+
+
+def test_a_criterion_that_rose_less_than_the_others_is_in_doubt():
+    good_day = f"{WORSE};{GOOD}", f"{WORSE};{WORSE}"
+
+    found = criteria(good_day[0], ";", good_day[1])
+    assert {name: each.in_doubt for name, each in found.items()} == {"c": True, "d": False}
+    found = criteria(good_day[0], f"{GOOD};{GOOD}", good_day[1])
+    assert {name: each.worse for name, each in found.items()} == {"c": True, "d": False}
+
+
+def test_what_falls_in_all_criteria_as_far_as_days_differ_is_not_in_doubt():
+    days = [f" {each}; {each}" for each in (0.6, 0.9, 0.6, 0.9)]
+
+    found = criteria(" 0.7; 0.7", ";", *days)
+    assert not any(each.in_doubt for each in found.values())
+    assert all(each.in_doubt for each in criteria(" 0.2; 0.2", ";", *days).values())
 
 
 def test_each_look_at_both_arms_may_reject_at_a_higher_level():
