@@ -160,6 +160,8 @@ _ESCAPE = re.compile(
 
 def _refuse_surrogates(text: str, at: int, end: int) -> None:
     """Refuse an escaped surrogate without its other half."""
+    if text.find("\\", at, end) < 0:
+        return  # found at once; the next two take longer than parsing
     if text.find("\\ud", at, end) < 0 and text.find("\\uD", at, end) < 0:
         return
     for found in _ESCAPE.finditer(text, at, end):
