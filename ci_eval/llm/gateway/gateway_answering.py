@@ -33,7 +33,8 @@ from ci_eval.text.patterns import fits_any
 from ci_eval.text.templates import counted
 
 if TYPE_CHECKING:
-    from aiohttp.web import Request, StreamResponse
+    from aiohttp.web import BaseRequest as Request
+    from aiohttp.web import StreamResponse
 
 _USUAL_OUTPUT_TOKENS = 200
 """For the estimate of a call's cost, while it is in progress."""
@@ -212,22 +213,25 @@ class Answering:
         """Return the usage of an answer."""
         found = used(call, answer)
         tokens, failed = found.tokens, answer.status >= 400
+        missing = int(tokens is None and not failed)  # providers take nothing for an error
+        cost: float | None = None if missing else 0.0
         if failed or tokens is None:
-            missing = 0 if failed else 1  # providers take nothing for an error
-            counted = ModelUsage(uncounted=missing, unpriced=missing)
-        else:
-            cost = 0.0 if call.is_free else self._cost(call, found.model, tokens)
-            counted = ModelUsage(
-                input_tokens=tokens.input,
-                cached_tokens=tokens.cached,
-                output_tokens=tokens.output,
-                thought_tokens=found.thoughts,
-                cost_usd=cost or 0.0,
-                unpriced=int(cost is None),
-            )
-        models = (found.model,) if found.model else ()
-        own = {"calls": 1, "replayed": replayed, "seconds": round(seconds, 6), "models": models}
-        return counted.model_copy(update=own)
+            tokens = Tokens(0, 0)
+        elif not call.is_free:
+            cost = self._cost(call, found.model, tokens)
+        return ModelUsage(
+            calls=1,
+            replayed=replayed,
+            input_tokens=tokens.input,
+            cached_tokens=tokens.cached,
+            output_tokens=tokens.output,
+            thought_tokens=0 if failed else found.thoughts,
+            uncounted=missing,
+            cost_usd=cost or 0.0,
+            unpriced=int(cost is None),
+            seconds=round(seconds, 6),
+            models=(found.model,) if found.model else (),
+        )
 
 
 @asynccontextmanager

@@ -62,7 +62,7 @@ def limiter_of(provider: str) -> RateLimiter:
     limiters = _limiters.setdefault(asyncio.get_running_loop(), {})
     if provider not in limiters:
         pace = pace_of(provider)
-        limiters[provider] = RateLimiter(concurrency=MAX_CONCURRENCY, pace=pace)
+        limiters[provider] = RateLimiter(concurrency=MAX_CONCURRENCY, pace=pace, head_start_s=0)
     return limiters[provider]
 
 

@@ -1,10 +1,11 @@
 """Calls that are passed on to their provider."""
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from pydantic_core import to_json
 
 from ci_eval.llm.gateway.answers import STREAM, Answer, WithoutKey, asks_for_usage
 from ci_eval.llm.gateway.providers import Call
@@ -121,4 +122,4 @@ def key_hint(call: Call) -> str:
 
 def tokens_of(body: Mapping[str, Json]) -> int:
     """Return about how many input tokens the body of a call has."""
-    return len(json.dumps(body)) // _CHARS_PER_TOKEN + 1
+    return len(to_json(body)) // _CHARS_PER_TOKEN + 1
