@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from pydantic_core import to_json
+
 from ci_eval.forge.lineage import from_fork
 from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
 from ci_eval.llm.gateway.faults import fault_of, faulty, is_awaited
@@ -140,7 +142,9 @@ class Answering:
     async def _pass_on(self, request: "Request", asked: Asked, run: Spending) -> "StreamResponse":
         """Call the provider, pass its answer on, count and record it."""
         call, conversation, place = asked.call, asked.conversation, asked.place
-        tokens = tokens_of(call.body)
+        # Not as it came: a provider may read a repeated key otherwise than we do.
+        body = to_json(call.body)
+        tokens = tokens_of(body)
         estimate = self._estimate(call, tokens)
         limiter = limiter_of(call.provider.name)
         async with _turn(limiter, tokens, asked):
@@ -153,7 +157,7 @@ class Answering:
             for each in (run, conversation.spent):
                 each.begin(estimate)
             try:
-                async with passed_on(call, self._net, self._context.env) as passing:
+                async with passed_on(call, body, self._net, self._context.env) as passing:
                     response = await _passed(request, passing)
                 answer = passing.answer()
                 usage = self._usage(call, answer, seconds=time.monotonic() - began)
