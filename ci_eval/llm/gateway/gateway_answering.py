@@ -22,7 +22,7 @@ from ci_eval.llm.gateway.open_conversations import Conversation, RefusedCallErro
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.gateway.request_digest import digest_of, normalised
 from ci_eval.llm.gateway.spending import Spending, exceeded, limiter_of
-from ci_eval.llm.gateway.upstream import UNANSWERED, Passing, key_hint, passed_on, tokens_of
+from ci_eval.llm.gateway.upstream import Passing, failure, key_hint, passed_on, tokens_of
 from ci_eval.llm.prices import Tokens, cost_of
 from ci_eval.llm.rate_limit import RateLimiter
 from ci_eval.records.cases import Json
@@ -88,6 +88,8 @@ class Answering:
         conversation.tries[digest] += 1
         faults = options.faults
         fault = faults and fault_of(faults, place, conversation.tries[digest])
+        if fault:
+            conversation.usage += ModelUsage(faults=1)
         if faults and fault == "slow" and await is_awaited(request, conversation, faults.slow_s):
             fault = None
         if fault:
@@ -171,9 +173,7 @@ class Answering:
         if answer.status == 429:
             pause = retry_after(passing.response.headers, self._context.now()) or 0.0
             limiter.throttled(began, min(pause, _MAX_PAUSE_S))
-        if answer.status in UNANSWERED or answer.is_garbled:
-            what = ", but no JSON object" if answer.is_garbled else ""
-            why = f"{call.shown} answered with status {answer.status}{what}"
+        if why := failure(call, answer, self._context.env):
             conversation.fail(place.request, place.number, why)
             return response
         limiter.succeeded()

@@ -116,6 +116,18 @@ def _request(call: Call, body: bytes, env: Mapping[str, str]) -> Request:
     return Request("POST", call.provider.upstream(env) + call.path, body, headers)
 
 
+def failure(call: Call, answer: Answer, env: Mapping[str, str]) -> str:
+    """Return why an answer is none of the model; empty if it is one."""
+    status = answer.status
+    if status in (401, 403) or (status == 400 and b"API_KEY_INVALID" in answer.body):
+        name = call.provider.key_variable(env)
+        return f"{call.shown}: the provider refuses the key in {name} (status {status})"
+    if status in UNANSWERED or answer.is_garbled:
+        what = ", but no JSON object" if answer.is_garbled else ""
+        return f"{call.shown} answered with status {status}{what}"
+    return ""
+
+
 def key_hint(call: Call) -> str:
     """Return the variables of ours that would have the key, for messages."""
     return " or ".join(call.provider.keys)
