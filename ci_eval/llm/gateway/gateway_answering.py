@@ -153,7 +153,9 @@ class Answering:
             if not await is_awaited(request, conversation):
                 conversation.fail(place.request, place.number, given_up(call.shown))
                 raise TrialError("connection", given_up(call.shown))
-            if why := exceeded(self._options, run, conversation.spent, estimate):
+            is_shard = self._context.cassettes is not None
+            spent = conversation.spent
+            if why := exceeded(self._options, run, spent, estimate, is_shard=is_shard):
                 raise RefusedCallError("models", why)
             began, cost = time.monotonic(), estimate
             for each in (run, conversation.spent):

@@ -129,6 +129,21 @@ def test_a_miss_on_a_fork_asks_for_a_run_of_a_maintainer(project, models):
 
     assert ended.code == 6
     assert "it needs a maintainer's run, to record the case again" in project.errors()["c0"][1]
+    comment = (project.folder / "out/comment.md").read_text()
+    assert "\n**Next:** ask a maintainer to record the cases again, since pull" in comment
+    assert "from forks get no keys. Do not merge before: what" in comment
+    assert "reproduce it" not in comment
+
+
+def test_the_budget_of_a_shard_is_its_share_and_the_error_says_so(project, models):
+    project.agent(PYTHON, "{mode: live, max_calls: 2}", cases=8)
+    project.with_keys(models)
+
+    project.run("--shard", "1/2")
+
+    said = {message for _, message in project.errors().values()}
+    share = "1 of 1 calls, the share of this shard"
+    assert said == {f"the budget of the run is used up: {share}; raise `models.max_calls`"}
 
 
 def test_an_agent_that_hides_a_miss_is_an_error_all_the_same(project, models):
