@@ -39,12 +39,12 @@ class Consumption(Criterion):
         known = [each for each in taken if each is not None]
         if len(known) < len(taken):
             status = Status.SKIPPED if self.informational else Status.ERROR
-            return self.unscored(status, self.missing(trace))
+            return self.unscored(status, self.why_unknown(trace))
         # Removes floating-point noise: 0.1 + 0.2 is 0.3.
         total = round(float(sum(known)), 9)
         return self.scored(total, evidence={"by_invocation": known} if len(known) > 1 else None)
 
-    def missing(self, trace: Trace) -> str:
+    def why_unknown(self, trace: Trace) -> str:
         """Return why the usage of an invocation is unknown."""
         del trace
         return self.unreported
@@ -84,7 +84,7 @@ class Cost(Consumption):
         """Return the dollars of each invocation."""
         return [self._cost(each) for each in trace.invocations]
 
-    def missing(self, trace: Trace) -> str:
+    def why_unknown(self, trace: Trace) -> str:
         """Return why the cost of an invocation is unknown."""
         metered = [each.metered for each in trace.invocations if each.metered]
         models = dict.fromkeys(name for usage in metered if usage.unpriced for name in usage.models)
