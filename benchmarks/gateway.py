@@ -5,13 +5,16 @@ python benchmarks/gateway.py [--check] [--only PART]
 The provider, the gateway and the client are a process each, all on loopback.  What the gateway adds
 is the difference between calls through it and calls of the provider, made in turn; the best of some
 rounds counts, because other work on the machine only ever adds.  A replay is compared with the same
-agent and the same client of OpenAI without a network, where answers come from memory, and with
-calls of the provider.  `--check` ends with 1 if a limit is exceeded.
+agent without a network, where the client's transport answers from memory, and with calls of the
+provider: an agent with nothing but the client of OpenAI, and, under the Pythons that
+CI_EVAL_ADK_PYTHON, CI_EVAL_ADK23_PYTHON and CI_EVAL_FRAMEWORKS_PYTHON name, agents of frameworks
+that call a tool before each answer.  `--check` ends with 1 if a limit is exceeded.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -34,22 +37,45 @@ AT_ONCE = 50
 EXCHANGES, CALLS = 10_000, 10
 """What is replayed, and how many calls each conversation has."""
 LARGE = 50_000
-PROVIDER = """
-import asyncio, json, sys
-from aiohttp import web
+FRAMEWORK_EXCHANGES = 1_000
+ANSWERS = """
+import json
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+GEMINI_USAGE = {"promptTokenCount": 11, "candidatesTokenCount": 7, "totalTokenCount": 18}
 SAID = "word " * 150
+
+
+def answer_to(body):
+    if "contents" in body:
+        parts = [part for each in body["contents"] for part in each["parts"]]
+        done = sum("functionResponse" in part for part in parts)
+        call = {"functionCall": {"name": "weather", "args": {"city": f"city {done}"}}}
+        part = call if done < TOOLS_CALLED and body.get("tools") else {"text": SAID}
+        said = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}
+        return {"candidates": [said], "usageMetadata": GEMINI_USAGE, "modelVersion": "m"}
+    done = sum(each["role"] == "tool" for each in body["messages"])
+    message, reason = {"role": "assistant", "content": SAID}, "stop"
+    if done < TOOLS_CALLED and body.get("tools"):
+        function = {"name": "weather", "arguments": json.dumps({"city": f"city {done}"})}
+        call = {"id": f"call_{done}", "type": "function", "function": function}
+        message, reason = {**message, "content": None, "tool_calls": [call]}, "tool_calls"
+    choice = {"index": 0, "message": message, "finish_reason": reason}
+    whole = {"id": "c", "object": "chat.completion", "created": 1, "model": body["model"]}
+    return {**whole, "choices": [choice], "usage": USAGE}
+""".replace("TOOLS_CALLED", str(CALLS - 1))
+PROVIDER = (
+    ANSWERS
+    + """
+import asyncio, sys
+from aiohttp import web
 
 
 async def answer(request):
     body = await request.json()
     await asyncio.sleep(body.get("temperature", 0))
     if not body.get("stream"):
-        message = {"role": "assistant", "content": SAID}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        whole = {"id": "c", "object": "chat.completion", "created": 1, "model": body["model"]}
-        return web.json_response({**whole, "choices": [choice], "usage": USAGE})
+        return web.json_response(answer_to(body))
     response = web.StreamResponse(headers={"content-type": "text/event-stream"})
     await response.prepare(request)
     for _ in range(10):
@@ -63,7 +89,7 @@ async def answer(request):
 
 async def main():
     app = web.Application()
-    app.router.add_post("/v1/chat/completions", answer)
+    app.router.add_post("/{path:.*}", answer)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -73,6 +99,7 @@ async def main():
 
 asyncio.run(main())
 """
+)
 GATEWAY = """
 import asyncio, sys, time
 from pathlib import Path
@@ -94,28 +121,35 @@ async def main(folder, url, mode):
 
 asyncio.run(main(*sys.argv[1:]))
 """
+IN_MEMORY = (
+    ANSWERS
+    + """
+import os
+
+if os.environ["NETWORK"] == "no" and "GOOGLE_API_KEY" in os.environ:
+    from google.genai import _api_client
+
+    async def request_once(self, request, *args, **options):
+        whole = json.dumps(answer_to(request.data))
+        return _api_client.HttpResponse({}, [whole])
+
+    _api_client.BaseApiClient._async_request_once = request_once
+elif os.environ["NETWORK"] == "no":
+    import httpx2
+
+    async def handle(self, request):
+        return httpx2.Response(200, json=answer_to(json.loads(await request.aread())))
+
+    httpx2.AsyncHTTPTransport.handle_async_request = handle
+"""
+)
 AGENT = """
-import json, os
-import httpx2
+import os
+import in_memory
 from openai import AsyncOpenAI
 
 CALLS = int(os.environ["CALLS"])
-
-
-def in_memory(request):
-    body = json.loads(request.content)
-    message = {"role": "assistant", "content": "word " * 150}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-    whole = {"id": "c", "object": "chat.completion", "created": 1, "model": body["model"]}
-    return httpx2.Response(200, json={**whole, "choices": [choice], "usage": usage})
-
-
-options = {}
-if os.environ["NETWORK"] == "no":
-    transport = httpx2.MockTransport(in_memory)
-    options = {"http_client": httpx2.AsyncClient(transport=transport), "api_key": "none"}
-client = AsyncOpenAI(**options)
+client = AsyncOpenAI()
 
 
 async def answer(message):
@@ -126,16 +160,64 @@ async def answer(message):
         asked.append({"role": "assistant", "content": found.choices[0].message.content})
     return message
 """
+AGENTS = Path(__file__).parents[1] / "tests" / "integration"
+CLIENTS = AGENTS / "gateway" / "client_agents"
+ADK = AGENTS / "agents" / "adk_agents" / "gemini" / "agent.py"
+
+
+class Agent(NamedTuple):
+    """An agent to replay."""
+
+    kind: str
+    """The keys that set its type."""
+    code: str
+    file: str = "bot.py"
+    python: str = sys.executable
+    calls: int = CALLS
+    """The calls of each conversation that the agent with nothing but a client makes."""
+
+
+def frameworks() -> Iterator[tuple[str, Agent]]:
+    """Yield the agents of frameworks whose Pythons are there."""
+    for name, variable, kind, source, more in (
+        ("ADK 2.13", "CI_EVAL_ADK_PYTHON", "adk: gemini", ADK, ""),
+        ("ADK 2.3", "CI_EVAL_ADK23_PYTHON", "adk: gemini", ADK, ""),
+        ("LangGraph", FRAMEWORKS, 'langgraph: "bot:graph"', CLIENTS / "langgraph_graph.py", ""),
+        (
+            "Pydantic AI",
+            FRAMEWORKS,
+            'pydantic_ai: "bot:agent"',
+            CLIENTS / "pydantic_ai_agent.py",
+            "",
+        ),
+        (
+            "OpenAI Agents",
+            FRAMEWORKS,
+            'openai_agents: "bot:agent"',
+            CLIENTS / "openai_agents_agent.py",
+            "import agents\n\nagents.set_default_openai_api('chat_completions')\n",
+        ),
+    ):
+        if python := os.environ.get(variable):  # noqa: TID251  # as in the tests
+            code = f"import in_memory\n{source.read_text()}{more}"
+            file = "gemini/agent.py" if source == ADK else "bot.py"
+            yield name, Agent(kind, code, file, python)
+        else:
+            print(f"{name} is left out: {variable} names no Python")
+
+
 CONFIG = """
 agents:
-  bot: {{python: "bot:answer", env: {{CALLS: '{calls}', {env}}}{more}}}
+  bot: {{{kind}, interpreter: {python}, env: {{CALLS: '{calls}', {env}}}{more}}}
 evalsets: {{bench: bench.csv}}
-criteria: {{response_match_score: 0.5}}
+criteria: {{response_match_score: 0.0}}
 run: {{concurrency: 20}}
 """
 MODELS = ", models: {mode: replay, cassette: models.jsonl}"
 NETWORK = "NETWORK: 'yes'"
 KEY = "sk-of-nobody-at-all"
+FRAMEWORKS = "CI_EVAL_FRAMEWORKS_PYTHON"
+BARE = Agent('python: "bot:answer"', AGENT)
 
 
 class Limit(NamedTuple):
@@ -253,46 +335,67 @@ def single_calls(folder: Path) -> list[Limit]:
 
 
 def write_project(
-    folder: Path, conversations: int, calls: int, *, env: str = NETWORK, more: str = MODELS
+    folder: Path, conversations: int, agent: Agent, *, env: str = NETWORK, more: str = MODELS
 ) -> None:
-    """Write a project whose agent makes some calls in each conversation.
+    """Write a project with an agent.
 
     `env` are variables that the agent gets, `more` its other options.
     """
-    options = {"calls": calls, "env": env, "more": more}
+    options = {**agent._asdict(), "env": env, "more": more}
+    (folder / agent.file).parent.mkdir(parents=True, exist_ok=True)
     (folder / "ci-eval.yaml").write_text(CONFIG.format(**options))
-    (folder / "bot.py").write_text(AGENT)
-    rows = "".join(f"c{number},hello {number},hello {number}\n" for number in range(conversations))
+    (folder / agent.file).write_text(agent.code)
+    (folder / "in_memory.py").write_text(IN_MEMORY)
+    rows = "".join(f"c{number},hello {number},word\n" for number in range(conversations))
     (folder / "bench.csv").write_text("id,prompt,expected\n" + rows)
 
 
-def replay(folder: Path) -> list[Limit]:
+def replayed(folder: Path, name: str, agent: Agent, exchanges: int) -> list[Limit]:
     """Measure a replay against the same agent without a network, and with the provider itself."""
     command = [sys.executable, "-m", "ci_eval", "run"]
+    variable = "GOOGLE_API_KEY" if "adk" in agent.kind else "OPENAI_API_KEY"
+    runs: dict[str, list[measure.Cost]] = {"replayed": [], "at the provider": [], "in memory": []}
 
-    def cost(name: str) -> float:
-        found = measure.best([measure.measure(command, folder) for _ in range(3)])
-        measure.report(name, found)
-        if found.exit_code:
+    def write(run: str, env: str = NETWORK, more: str = "") -> None:
+        write_project(folder / run, exchanges // CALLS, agent, env=env, more=more)
+
+    with process(PROVIDER) as url:
+        addresses = {"OPENAI_BASE_URL": url, "GOOGLE_GEMINI_BASE_URL": url, variable: KEY}
+        given = ", ".join(f"{key}: '{value}'" for key, value in addresses.items())
+        write("replayed", more=MODELS)
+        write("at the provider", f"{NETWORK}, {given}")
+        write("in memory", f"NETWORK: 'no', {variable}: {KEY}")
+        variables = ["env", *(f"{key}={value}" for key, value in addresses.items())]
+        record = [*variables, *command, "--models", "record"]
+        recorded = measure.measure(record, folder / "replayed")
+        measure.report(f"{name}: {exchanges} exchanges recorded", recorded)
+        for _ in range(3):  # in turn, since other work on the machine changes
+            for run, costs in runs.items():
+                costs.append(measure.measure(command, folder / run))
+    medians = {run: measure.medians(costs) for run, costs in runs.items()}
+    for run, cost in medians.items():
+        measure.report(f"{name}: {run}", cost)
+        if cost.exit_code:
             raise SystemExit("the run failed")
-        return found.cpu_s
-
-    write_project(folder, EXCHANGES // CALLS, CALLS)
-    with process(PROVIDER) as provider:
-        variables = [f"OPENAI_BASE_URL={provider}", f"OPENAI_API_KEY={KEY}"]
-        recorded = measure.measure(["env", *variables, *command, "--models", "record"], folder)
-        measure.report(f"{EXCHANGES} exchanges recorded", recorded)
-        replayed = cost("the same replayed")
-        env = f"{NETWORK}, OPENAI_BASE_URL: '{provider}', OPENAI_API_KEY: {KEY}"
-        write_project(folder, EXCHANGES // CALLS, CALLS, env=env, more="")
-        direct = cost("the same at the provider, whose own CPU does not count")
-    write_project(folder, EXCHANGES // CALLS, CALLS, env="NETWORK: 'no'", more="")
-    alone = cost("the same without a network")
-    name = f"{EXCHANGES} exchanges replayed"
+    cpu_s = medians["replayed"].cpu_s
+    name = f"{name}: {exchanges} exchanges replayed"
     return [
-        Limit(name, replayed / alone, 1.3, "of the CPU without a network"),
-        Limit(name, replayed / direct, 1.3, "of the CPU at the provider"),
+        Limit(name, cpu_s / medians["in memory"].cpu_s, 1.3, "of the CPU without a network"),
+        Limit(name, cpu_s / medians["at the provider"].cpu_s, 1.3, "of the CPU at the provider"),
     ]
+
+
+def replay(folder: Path) -> list[Limit]:
+    """Measure replays of an agent with nothing but a client."""
+    return replayed(folder, "the client of OpenAI", BARE, EXCHANGES)
+
+
+def replay_frameworks(folder: Path) -> list[Limit]:
+    """Measure replays of agents of frameworks."""
+    found: list[Limit] = []
+    for name, agent in frameworks():
+        found += replayed(folder / name, name, agent, FRAMEWORK_EXCHANGES)
+    return found
 
 
 # --- Large cassettes ------------------------------------------------------------------------------
@@ -317,7 +420,7 @@ def write_cassette(path: Path, count: int) -> None:
 
 def opening(folder: Path) -> list[Limit]:
     """Measure what commands take with a large cassette, and how much more than with a small one."""
-    write_project(folder, 1, 0)
+    write_project(folder, 1, BARE._replace(calls=0))
     found = []
     for command in (["run"], ["models", "show", "--case", "c7"]):
         costs = []
@@ -336,6 +439,7 @@ def opening(folder: Path) -> list[Limit]:
 PARTS: dict[str, Callable[[Path], list[Limit]]] = {
     "calls": single_calls,
     "replay": replay,
+    "frameworks": replay_frameworks,
     "opening": opening,
 }
 

@@ -267,7 +267,8 @@ class Server:
         self._child = child = Child(None, self._exited.set)
         self._variables = self._models.variables()
         launch = self._options.launch(port, self._context)
-        await child.start(replace(launch, env={**launch.env, **self._variables}))
+        launch = replace(launch, env={**launch.env, **self._variables})
+        await child.start(launch, reads_input=False)
         address = self._address.replace(PORT, str(port)).rstrip("/")
         await self._until_ready(address, port, child, deadline)
         return address

@@ -308,7 +308,7 @@ def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:
         key.agent,
         key.evalset,
         key.criterion,
-        _number(group.value),
+        "not measured" if group.informational and group.value is None else _number(group.value),
         _number(group.threshold),
         _number(delta.baseline if delta else None),
         "-" if group.informational else _passed(group),

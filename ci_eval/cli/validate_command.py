@@ -10,7 +10,7 @@ import click
 from ci_eval.cli import console
 from ci_eval.cli.command_inputs import context_of, require_config
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.shared_options import json_option, run_python_option
+from ci_eval.cli.shared_options import config_option, json_option, run_python_option
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.load_config import gcs_options, load
 from ci_eval.config.open_evalset import open_evalset, open_stored, reader_of
@@ -36,15 +36,16 @@ _EVAL_CONFIG = {"criteria", "custom_metrics", "customMetrics"}
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path())
+@config_option
 @run_python_option
 @json_option
-def validate(files: tuple[str, ...], *, run_python: bool, as_json: bool) -> int:
+def validate(files: tuple[str, ...], config: str, *, run_python: bool, as_json: bool) -> int:
     """Check configurations, evalsets and ADK eval configs; errors name file and line."""
 
     def context_for(path: Path) -> RunContext:
         return replace(context_of(path), runs_python=run_python)
 
-    found = [check(name, context_for) for name in files or (CONFIG_FILE,)]
+    found = [check(name, context_for) for name in files or (config,)]
     if as_json:
         print_json([each.as_json() for each in found])
     else:

@@ -39,10 +39,15 @@ class Consumption(Criterion):
         known = [each for each in taken if each is not None]
         if len(known) < len(taken):
             status = Status.SKIPPED if self.informational else Status.ERROR
-            return self.unscored(status, self.unreported)
+            return self.unscored(status, self.why_unknown(trace))
         # Removes floating-point noise: 0.1 + 0.2 is 0.3.
         total = round(float(sum(known)), 9)
         return self.scored(total, evidence={"by_invocation": known} if len(known) > 1 else None)
+
+    def why_unknown(self, trace: Trace) -> str:
+        """Return why the usage of an invocation is unknown."""
+        del trace
+        return self.unreported
 
     @abstractmethod
     def measure(self, trace: Trace) -> Sequence[float | None]:
@@ -78,6 +83,15 @@ class Cost(Consumption):
     def measure(self, trace: Trace) -> Sequence[float | None]:
         """Return the dollars of each invocation."""
         return [self._cost(each) for each in trace.invocations]
+
+    def why_unknown(self, trace: Trace) -> str:
+        """Return why the cost of an invocation is unknown."""
+        metered = [each.metered for each in trace.invocations if each.metered]
+        models = dict.fromkeys(name for usage in metered if usage.unpriced for name in usage.models)
+        if not any(usage.unpriced for usage in metered):
+            return self.unreported
+        names = f": {', '.join(map(repr, models))}" if models else ""
+        return f"calls of models without a known price or usage{names}; set `models.prices`"
 
     def _cost(self, invocation: Invocation) -> float | None:
         if (usage := invocation.metered) is None:

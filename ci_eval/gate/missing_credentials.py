@@ -58,5 +58,5 @@ def _of_agent(agent: str, failure: Failure, missing: str) -> Iterator[str]:
     if names and (_REFUSED.search(failure.message) or any(n in failure.message for n in names)):
         yield f"the agent {agent!r} lacks {missing}"
     elif failure.cause:
-        verb = "cannot start" if failure.kind == "start" else "cannot be reached"
+        verb = "cannot start" if failure.kind == "start" else "did not answer"
         yield f"the agent {agent!r} {verb}: {one_line(failure.cause[1], MAX_CAUSE)}"

@@ -75,11 +75,15 @@ def _of_agents(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[st
 
 def _of_models(name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
     """Yield how calls of models are answered or measured otherwise."""
-    replays = now and now.get("mode") not in ("live", "record")
-    for option in (*(_RECORDED if replays else ()), *_MEASURED):
+    options = _RECORDED if _replays(now) else ("mode",) if _replays(before) else ()
+    for option in (*options, *_MEASURED):
         new, was = now.get(option), before.get(option)
-        if new != was and (was or option != "faults"):  # the first faults only make it harder
+        if new != was:
             yield f"agent {name}: models.{option}: {_shown(was)} → {_shown(new)}"
+
+
+def _replays(models: Mapping[str, Any]) -> bool:
+    return bool(models) and models.get("mode") not in ("live", "record")
 
 
 def _of_judges(judging: Judging, now: Mapping[str, Any], before: EarlierConfig) -> Iterator[str]:

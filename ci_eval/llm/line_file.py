@@ -179,7 +179,8 @@ class LineFile:
     def _open_locked(self) -> int:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NONBLOCK | getattr(os, "O_BINARY", 0)
         # Resolve links first: a link that replaces the file meanwhile is refused.
-        file = os.open(self._path.resolve(), flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        path = os.path.realpath(self._path)
+        file = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
         try:
             self._check_regular(file)
             _lock(file)

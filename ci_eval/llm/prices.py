@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from pydantic import Field
@@ -12,6 +12,8 @@ from ci_eval.records.cases import Record
 _OTHER_UNITS = re.compile(r"audio|image|live|realtime|transcribe|tts")
 """Models with these words in their names bill sounds and images apart, at several times the text
 price, so the tokens that we count would cost too little."""
+
+_MILLION = 1_000_000
 
 
 class Price(Record):
@@ -57,21 +59,59 @@ def cost_of(
 
 def _list_cost(model: str, tokens: Tokens, provider: str) -> float | None:
     """Return the cost at today's list price, cached tokens at theirs."""
-    from genai_prices import Usage, calc_price
-
-    if _OTHER_UNITS.search(model):
+    found = next((each for each in _rates(model, provider) if tokens.input >= each.least), None)
+    if found is None:
         return None
     cached = min(tokens.cached, tokens.input)
-    usage = Usage(
-        input_tokens=tokens.input,
-        cache_read_tokens=cached,
-        cache_write_tokens=min(tokens.written, tokens.input - cached),
-        output_tokens=tokens.output,
-    )
+    written = min(tokens.written, tokens.input - cached)
+    read = tokens.input - cached - written
+    cost = found.input * read + found.cached * cached + found.written * written
+    return cost + found.output * tokens.output
+
+
+class _Rates(NamedTuple):
+    """Dollars for each token, in calls with at least this number of input tokens."""
+
+    least: int
+    input: float
+    cached: float
+    written: float
+    output: float
+
+
+@lru_cache(maxsize=1024)  # answers name models, and name what they like
+def _rates(model: str, provider: str) -> tuple[_Rates, ...]:
+    """Return today's list prices, those of the longest prompts first; empty if they are unknown.
+
+    They are taken from what calls of one kind of tokens cost: to ask for the cost of each call
+    takes as long as replaying it.
+    """
+    from genai_prices import Usage, calc_price
+    from genai_prices.types import TieredPrices
+
+    def cost(**tokens: int) -> float:
+        return float(calc_price(Usage(**tokens), model, provider_id=provider).total_price)
+
+    if _OTHER_UNITS.search(model):
+        return ()
     try:
-        return float(calc_price(usage, model, provider_id=provider).total_price)
+        listed = vars(calc_price(Usage(), model, provider_id=provider).model_price).values()
     except LookupError:
-        return None
+        return ()
+    tiers = (tier for each in listed if isinstance(each, TieredPrices) for tier in each.tiers)
+    found = []
+    for least in sorted({1, *(tier.start + 1 for tier in tiers)}, reverse=True):
+        read = cost(input_tokens=least)
+        found.append(
+            _Rates(
+                least if least > 1 else 0,
+                read / least,
+                cost(input_tokens=least, cache_read_tokens=least) / least,
+                cost(input_tokens=least, cache_write_tokens=least) / least,
+                (cost(input_tokens=least, output_tokens=_MILLION) - read) / _MILLION,
+            )
+        )
+    return tuple(found)
 
 
 def price_of(model: str, given: Mapping[str, Price]) -> Price | None:

@@ -16,11 +16,12 @@ CUT = 0.7
 """Factor for the concurrency when the provider throttles a call."""
 GROWTH = 0.25
 """Increase of the concurrency with every call that succeeds."""
-_HEAD_START_S = 0.001
+HEAD_START_S = 0.001
 """Seconds between the starts of two calls, in which the first sends its request.
 
 Without it, all waiting calls prepare their requests together, send them together and are read
-together: half as many calls per second, measured with 50 concurrent calls.
+together: half as many calls per second, measured with 50 concurrent calls.  Calls that others
+prepare, such as those of agents, need none.
 """
 
 
@@ -68,13 +69,16 @@ def pace_of(provider: str) -> Pace:
 class RateLimiter:
     """Admits the calls to one provider, at a `pace` that is shared with others."""
 
-    def __init__(self, *, concurrency: int, pace: Pace | None = None) -> None:
+    def __init__(
+        self, *, concurrency: int, pace: Pace | None = None, head_start_s: float = HEAD_START_S
+    ) -> None:
         self._max_concurrency = concurrency
         self._window = float(concurrency)
         self._running = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._start_lock = asyncio.Lock()
         self._pace = pace or Pace()
+        self._head_start_s = head_start_s
         self._cut_at = 0.0
 
     @property
@@ -88,8 +92,10 @@ class RateLimiter:
         await self._enter()
         try:
             await self._pace.wait(tokens)
-            await self._start_lock.acquire()
-            asyncio.get_running_loop().call_later(_HEAD_START_S, self._start_lock.release)
+            if self._head_start_s:
+                await self._start_lock.acquire()
+                loop = asyncio.get_running_loop()
+                loop.call_later(self._head_start_s, self._start_lock.release)
             yield
         finally:
             self._running -= 1

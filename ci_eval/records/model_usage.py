@@ -20,6 +20,8 @@ class ModelUsage(BaseModel):
     """Those of them that were answered from a cassette."""
     retries: Count = 0
     """Calls that failed, and that the agent repeated."""
+    faults: Count = 0
+    """Tries that failed on purpose."""
     input_tokens: Count = 0
     """Input tokens, cached ones included."""
     cached_tokens: Count = 0

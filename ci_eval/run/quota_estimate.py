@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pydantic_core import to_json
+
 from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.llm.gateway.gateway import cassette_of
 from ci_eval.llm.gateway.gateway_options import ModelOptions
@@ -144,7 +146,7 @@ def _usual(
     for each in recorded:
         provider = str(each.request.get("api", "")).partition(" ")[0]
         calls[provider] += 1
-        tokens[provider] += tokens_of(each.request)
+        tokens[provider] += tokens_of(to_json(each.request))
     if not calls:
         likely = [name for name in options.providers if PROVIDERS[name].key(context.env)]
         calls.update(likely if len(likely) == 1 else options.providers[:1])

@@ -268,7 +268,11 @@ def model_calls(found: Metered) -> str:
     if usage.unpriced < usage.calls or not usage.calls:
         line += f", {dollars(usage.cost_usd)}"
     if usage.unpriced:
-        line += f", {counted(usage.unpriced, 'call')} without a known price"
+        line += f", {counted(usage.unpriced, 'call')} without a known price (set models.prices)"
+    if usage.retries:
+        line += f", {counted(usage.retries, 'retry', 'retries')}"
+    if usage.faults:
+        line += f", {counted(usage.faults, 'fault')} on purpose"
     if base is None:
         return line
     both = ((usage, found.trials), (base, found.baseline_trials))

@@ -13,7 +13,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -78,7 +78,7 @@ class Request(NamedTuple):
     method: str
     url: str
     json: Json = None
-    """The body; `None` sends none."""
+    """The body, or the bytes of it; `None` sends none."""
     headers: Mapping[str, str] = {}
 
     @property
@@ -286,6 +286,7 @@ def client_session(env: Mapping[str, str], ca_file: str = "") -> "ClientSession"
     )
 
 
+@lru_cache(maxsize=1024)
 def is_local(url: str) -> bool:
     """Return True if `url` is on this machine."""
     try:
@@ -341,15 +342,17 @@ class Net:
 
         """
         session = self._direct if is_local(request.url) else self._session
+        name = "data" if isinstance(request.json, bytes) else "json"
         with _trial_errors(request):
             response = await session.request(
                 request.method,
                 request.url,
-                json=request.json,
                 headers=request.headers,
                 allow_redirects=False,
+                **{name: request.json},
             )
-        _log.debug("%s %s: status %d", request.method, request.shown, response.status)
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("%s %s: status %d", request.method, request.shown, response.status)
         async with response:
             yield response
 

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ INTERPRETER = "CI_EVAL_INTERPRETER"
 """The variable with the default Python interpreter of agents; ignored in our image."""
 
 # From linux/prctl.h and linux/capability.h.
-_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _CAP_KILL, _CAP_SETGID, _CAP_SETUID = 5, 6, 7
 _AGENT_CAPABILITIES = 1 << _CAP_KILL | 1 << _CAP_SETGID | 1 << _CAP_SETUID
@@ -79,6 +79,18 @@ def child_options(agent: Account | None) -> dict[str, Any]:
     if agent is None:
         return {}
     return {"user": agent.uid, "group": agent.gid, "extra_groups": [], "umask": 0o022}
+
+
+def ending_with_us() -> dict[str, Any]:
+    """Return the `subprocess` options with which, on Linux, a child is killed when we end.
+
+    It is for programs that do not read their input, whose end tells workers that we are gone.
+    """
+    if sys.platform != "linux":
+        return {}
+    # Looked up before the fork: the child must take no lock that a thread of ours may hold.
+    prctl = ctypes.CDLL(None).prctl
+    return {"preexec_fn": partial(prctl, _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)}
 
 
 def environment(ours: Mapping[str, str], agent: Account | None) -> dict[str, str]:

@@ -160,8 +160,8 @@ class Child(asyncio.SubprocessProtocol):
         self._linger: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
-    async def start(self, launch: Launch) -> None:
-        """Start the program of `launch`.
+    async def start(self, launch: Launch, *, reads_input: bool = True) -> None:
+        """Start the program of `launch`; one that does not read its input is killed when we end.
 
         Raises:
             TrialError: it cannot be started.
@@ -169,6 +169,8 @@ class Child(asyncio.SubprocessProtocol):
         """
         argv, env, cwd = launch.argv, dict(launch.env), launch.cwd
         options = {**_OWN_GROUP, **isolation.child_options(launch.account)}
+        if not reads_input:
+            options |= isolation.ending_with_us()
         try:
             if sys.platform == "win32":  # pragma: no cover  # not tested there
                 await self._loop.subprocess_exec(lambda: self, *argv, env=env, cwd=cwd, **options)

@@ -502,6 +502,21 @@ def test_a_change_that_may_turn_a_block_into_a_pass_is_told(key, compared, conte
     assert told(change.before, change.before, context, compared=compared) == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({}, FAULTS, "agent a: models.faults: none → {'rate': 0.5}"),
+        ("auto", "live", "agent a: models.mode: auto → live"),
+        ("replay", "record", "agent a: models.mode: replay → record"),
+    ],
+)
+def test_faults_that_are_added_and_answers_that_are_no_longer_replayed_are_told(
+    before, after, said, context
+):
+    change = models(before, after, "")
+    assert told(change.before, change.after, context, compared=True) == [said]
+
+
 OPTIONS = [
     (name, option)
     for name in points.criterion

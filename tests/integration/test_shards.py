@@ -135,6 +135,20 @@ def test_a_killed_shard_is_resumed(suite):
     assert (ended.code, "reused 4 trials" in ended.err) == (0, True)
 
 
+def test_a_shard_is_not_resumed_over_the_report_of_another(suite):
+    suite.begin(9)
+    second = max(in_shards(suite, 2))
+    before = (suite.folder / second / "shard.json").read_text()
+
+    for shard in ("1/2", "2/3"):
+        ended = suite.ci_eval("run", "--shard", shard, "--out", second, "--resume")
+        said = f"{second} has the report of shard 2/2, which would be overwritten"
+        assert (ended.code, said in ended.err) == (4, True)
+
+    assert (suite.folder / second / "shard.json").read_text() == before
+    assert suite.ci_eval("run", "--shard", "2/2", "--out", second, "--resume").code == 0
+
+
 def test_a_job_that_was_run_again_replaces_its_earlier_attempt(suite):
     suite.begin(6)
     env = {

@@ -13,7 +13,7 @@ from ci_eval.cli.adk.adk_eval_result_files import run_and_write
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.run.console_progress import run_shard_watched, run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication, shown
-from ci_eval.cli.run.shard_option import ShardOption, described, exit_code
+from ci_eval.cli.run.shard_option import ShardOption, described, exit_code, refuse_other
 from ci_eval.cli.shared_options import (
     config_option,
     judge_mode_option,
@@ -91,6 +91,9 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
 
 
 def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
+    if options["resume"]:
+        env = command_inputs.context_of(Path(config)).env
+        refuse_other(folder, options["shard"], env)
     _make_room(folder, options["record"])
     kept = folder.absolute() / CASSETTES_FOLDER
     if not options["resume"]:

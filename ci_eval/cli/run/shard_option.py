@@ -11,6 +11,7 @@ from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run import shards
 from ci_eval.run.pipeline import ShardRun
 from ci_eval.run.plan import Plan
+from ci_eval.run_files.file_names import SHARD_FILE
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.shard_files import (
     MAX_SHARDS,
@@ -18,6 +19,7 @@ from ci_eval.run_files.shard_files import (
     ShardPlan,
     ShardReport,
     read_plan,
+    read_shard_report,
 )
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.fingerprint import fingerprint
@@ -110,6 +112,23 @@ def shard_of(given: str, env: Mapping[str, str], total: int | None) -> Shard:
         message = f"there is no shard {index}/{count}; they are numbered from 1, up to {MAX_SHARDS}"
         raise UsageError(message)
     return Shard(index, count)
+
+
+def refuse_other(folder: Path, given: str, env: Mapping[str, str]) -> None:
+    """Refuse to resume the shard that `--shard` names in the folder of another, finished one.
+
+    Raises:
+        UsageError: the folder has the report of another shard.
+
+    """
+    path = folder / SHARD_FILE
+    if not path.is_file():
+        return
+    found = read_shard_report(path, shown=str(path))
+    index, total = _number_in(given, env)
+    if (index, total or found.total) != (found.index, found.total):
+        message = f"{folder} has the report of shard {found.shard}, which would be overwritten"
+        raise UsageError(message, hint="pass the folder of the shard to resume as --out")
 
 
 def _number_in(given: str, env: Mapping[str, str]) -> tuple[int, int | None]:

@@ -1,9 +1,12 @@
 """Answers of providers: how they are kept, what they say of their usage, and what clients get."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
+
+from pydantic_core import to_json
 
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.prices import Tokens
@@ -19,7 +22,8 @@ _CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 
 
-class Answer(NamedTuple):
+@dataclass(frozen=True)
+class Answer:
     """A complete answer to a call."""
 
     status: int
@@ -35,23 +39,23 @@ class Answer(NamedTuple):
     @property
     def is_garbled(self) -> bool:
         """True if it reports success without JSON, as a proxy or a wrong address may."""
-        if self.is_stream or self.status >= 400:
-            return False
+        return not self.is_stream and self.status < 400 and not isinstance(self.json, dict)
+
+    @cached_property
+    def json(self) -> Json:
+        """The body, parsed; `None` if it is no JSON."""
         try:
-            return not isinstance(parse_json(self.body), dict)
+            return parse_json(self.body)
         except NotJsonError:
-            return True
+            return None
 
     def kept(self) -> dict[str, Json]:
         """Return it for a cassette: a stream as its events, other JSON as it is, else a text."""
-        text = self.body.decode(errors="replace")
         kept: dict[str, Json] = {"status": self.status, "type": self.type}
-        if self.is_stream:
-            return {**kept, "events": [*blocks(text)]}
-        try:
-            return {**kept, "body": parse_json(text)}
-        except NotJsonError:
-            return {**kept, "text": text}
+        if not self.is_stream and self.json is not None:
+            return {**kept, "body": self.json}
+        text = self.body.decode(errors="replace")
+        return {**kept, "events": [*blocks(text)]} if self.is_stream else {**kept, "text": text}
 
 
 def restored(kept: Mapping[str, Json]) -> Answer:
@@ -64,10 +68,12 @@ def restored(kept: Mapping[str, Json]) -> Answer:
     status, kind = kept["status"], kept["type"]
     if not isinstance(status, int) or not 200 <= status < 600 or not _CONTENT_TYPE.fullmatch(kind):
         raise ValueError
+    if "body" in kept:
+        answer = Answer(status, kind, to_json(kept["body"]))
+        vars(answer)["json"] = kept["body"]  # parsed already
+        return answer
     if "events" in kept:
         text = "".join(f"{block}\n\n" for block in kept["events"])
-    elif "body" in kept:
-        text = json.dumps(kept["body"], separators=(",", ":"), ensure_ascii=False)
     else:
         text = str(kept["text"])
     return Answer(status, kind, text.encode(errors="replace"))
@@ -172,11 +178,7 @@ _TOKENS = {
 def _last(call: Call, answer: Answer) -> dict[str, Any]:
     """Return the body, or of a stream what its events say at last of model and usage."""
     if not answer.is_stream:
-        try:
-            body = parse_json(answer.body)
-        except NotJsonError:
-            return {}
-        return body if isinstance(body, dict) else {}
+        return answer.json if isinstance(answer.json, dict) else {}
     found: dict[str, Any] = {}
     for event in data_of(answer.body):
         part: Any = event

@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from pydantic import field_validator
+
 from ci_eval.llm.gateway.gateway import Gateway, gateway_for
 from ci_eval.llm.gateway.gateway_options import ModelOptions, unreachable
 from ci_eval.llm.gateway.gateway_options import Models as ModelOptionsOrMode
@@ -27,6 +29,15 @@ class CallingModels(Record):
     """The model gateway: records, replays, meters and limits the agent's calls of models, and keeps
     the keys from it. A mode alone, such as `models: replay`, or options. Default: the agent calls
     its models itself."""
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _says_how(cls, value: object) -> object:
+        if value is None:
+            raise ValueError(
+                "is empty; write `models: auto`, another mode or options, or remove it"
+            )
+        return value
 
     @property
     def declared(self) -> Declared:

@@ -16,7 +16,8 @@ from ci_eval.llm.gateway.open_conversations import Conversation
 from ci_eval.llm.gateway.providers import error_body
 
 if TYPE_CHECKING:
-    from aiohttp.web import Request, StreamResponse
+    from aiohttp.web import BaseRequest as Request
+    from aiohttp.web import StreamResponse
 
 _STATUSES = {"429": 429, "500": 500}
 _TEXT = "a fault on purpose, of ci-eval"

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ci_eval.forge.lineage import from_fork
@@ -43,7 +44,8 @@ from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line
 
 if TYPE_CHECKING:
-    from aiohttp.web import Request, StreamResponse
+    from aiohttp.web import BaseRequest as Request
+    from aiohttp.web import StreamResponse
 
 PLACEHOLDER = "ci-eval-placeholder-the-gateway-has-the-key"
 """What agents find instead of a key."""
@@ -113,13 +115,14 @@ class Gateway:
         """Answer requests until the context is left."""
         from aiohttp import web
 
-        app = web.Application(client_max_size=MAX_BODY)
-        app.router.add_route("*", "/{path:.*}", self._handle)
+        loop = asyncio.get_running_loop()
+        request = partial(web.BaseRequest, loop=loop, client_max_size=MAX_BODY)
         # What an agent sends that is no HTTP would be shown as it is, with our traceback.
         log = logging.getLogger(f"{__name__}.requests")
         log.disabled = True
         # By default, a client that leaves ends no call: it is paid for, and read whole.
-        runner = web.AppRunner(app, access_log=None, logger=log, shutdown_timeout=_SHUTDOWN_S)
+        server = web.Server(self._handle, request_factory=request, access_log=None, logger=log)
+        runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_S)
         await runner.setup()
         try:
             site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from pydantic_core import to_json
+
 from ci_eval.forge.lineage import from_fork
 from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
 from ci_eval.llm.gateway.faults import fault_of, faulty, is_awaited
@@ -20,7 +22,7 @@ from ci_eval.llm.gateway.open_conversations import Conversation, RefusedCallErro
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.gateway.request_digest import digest_of, normalised
 from ci_eval.llm.gateway.spending import Spending, exceeded, limiter_of
-from ci_eval.llm.gateway.upstream import UNANSWERED, Passing, key_hint, passed_on, tokens_of
+from ci_eval.llm.gateway.upstream import Passing, failure, key_hint, passed_on, tokens_of
 from ci_eval.llm.prices import Tokens, cost_of
 from ci_eval.llm.rate_limit import RateLimiter
 from ci_eval.records.cases import Json
@@ -33,7 +35,8 @@ from ci_eval.text.patterns import fits_any
 from ci_eval.text.templates import counted
 
 if TYPE_CHECKING:
-    from aiohttp.web import Request, StreamResponse
+    from aiohttp.web import BaseRequest as Request
+    from aiohttp.web import StreamResponse
 
 _USUAL_OUTPUT_TOKENS = 200
 """For the estimate of a call's cost, while it is in progress."""
@@ -85,6 +88,8 @@ class Answering:
         conversation.tries[digest] += 1
         faults = options.faults
         fault = faults and fault_of(faults, place, conversation.tries[digest])
+        if fault:
+            conversation.usage += ModelUsage(faults=1)
         if faults and fault == "slow" and await is_awaited(request, conversation, faults.slow_s):
             fault = None
         if fault:
@@ -139,20 +144,24 @@ class Answering:
     async def _pass_on(self, request: "Request", asked: Asked, run: Spending) -> "StreamResponse":
         """Call the provider, pass its answer on, count and record it."""
         call, conversation, place = asked.call, asked.conversation, asked.place
-        tokens = tokens_of(call.body)
+        # Not as it came: a provider may read a repeated key otherwise than we do.
+        body = to_json(call.body)
+        tokens = tokens_of(body)
         estimate = self._estimate(call, tokens)
         limiter = limiter_of(call.provider.name)
         async with _turn(limiter, tokens, asked):
             if not await is_awaited(request, conversation):
                 conversation.fail(place.request, place.number, given_up(call.shown))
                 raise TrialError("connection", given_up(call.shown))
-            if why := exceeded(self._options, run, conversation.spent, estimate):
+            is_shard = self._context.cassettes is not None
+            spent = conversation.spent
+            if why := exceeded(self._options, run, spent, estimate, is_shard=is_shard):
                 raise RefusedCallError("models", why)
             began, cost = time.monotonic(), estimate
             for each in (run, conversation.spent):
                 each.begin(estimate)
             try:
-                async with passed_on(call, self._net, self._context.env) as passing:
+                async with passed_on(call, body, self._net, self._context.env) as passing:
                     response = await _passed(request, passing)
                 answer = passing.answer()
                 usage = self._usage(call, answer, seconds=time.monotonic() - began)
@@ -166,9 +175,7 @@ class Answering:
         if answer.status == 429:
             pause = retry_after(passing.response.headers, self._context.now()) or 0.0
             limiter.throttled(began, min(pause, _MAX_PAUSE_S))
-        if answer.status in UNANSWERED or answer.is_garbled:
-            what = ", but no JSON object" if answer.is_garbled else ""
-            why = f"{call.shown} answered with status {answer.status}{what}"
+        if why := failure(call, answer, self._context.env):
             conversation.fail(place.request, place.number, why)
             return response
         limiter.succeeded()
@@ -212,22 +219,25 @@ class Answering:
         """Return the usage of an answer."""
         found = used(call, answer)
         tokens, failed = found.tokens, answer.status >= 400
+        missing = int(tokens is None and not failed)  # providers take nothing for an error
+        cost: float | None = None if missing else 0.0
         if failed or tokens is None:
-            missing = 0 if failed else 1  # providers take nothing for an error
-            counted = ModelUsage(uncounted=missing, unpriced=missing)
-        else:
-            cost = 0.0 if call.is_free else self._cost(call, found.model, tokens)
-            counted = ModelUsage(
-                input_tokens=tokens.input,
-                cached_tokens=tokens.cached,
-                output_tokens=tokens.output,
-                thought_tokens=found.thoughts,
-                cost_usd=cost or 0.0,
-                unpriced=int(cost is None),
-            )
-        models = (found.model,) if found.model else ()
-        own = {"calls": 1, "replayed": replayed, "seconds": round(seconds, 6), "models": models}
-        return counted.model_copy(update=own)
+            tokens = Tokens(0, 0)
+        elif not call.is_free:
+            cost = self._cost(call, found.model, tokens)
+        return ModelUsage(
+            calls=1,
+            replayed=replayed,
+            input_tokens=tokens.input,
+            cached_tokens=tokens.cached,
+            output_tokens=tokens.output,
+            thought_tokens=0 if failed else found.thoughts,
+            uncounted=missing,
+            cost_usd=cost or 0.0,
+            unpriced=int(cost is None),
+            seconds=round(seconds, 6),
+            models=(found.model,) if found.model else (),
+        )
 
 
 @asynccontextmanager

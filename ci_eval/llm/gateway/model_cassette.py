@@ -184,14 +184,12 @@ class ModelCassette:
             TooLongError: it is too long for a line.
 
         """
-        row = {
-            "call": str(place),
-            **key.model_dump(),
-            "model": str(request["model"]),
-            "request": shortened(request),
-            "answer": answer.kept(),
-        }
-        line = json.dumps(self._clean(row), separators=(",", ":")).encode("ascii") + b"\n"
+        head = {"call": str(place), **key.model_dump(), "model": str(request["model"])}
+        said = {"request": shortened(request), "answer": answer.kept()}
+        text = _compact(said)
+        if self._secrets and self._secrets.text(text) != text:
+            text = _compact(self._clean(said))
+        line = f"{_compact(head)[:-1]},{text[1:]}\n".encode("ascii")
         if len(line) > MAX_LINE_BYTES:
             raise TooLongError(f"its line would have more than {MAX_LINE_BYTES >> 20} MiB")
         self._found.setdefault(place.trial, {})[place] = self._written.append(line)
@@ -250,17 +248,16 @@ class ModelCassette:
         self.load()
         return before - len(self)
 
-    def _clean(self, row: dict[str, Json]) -> dict[str, Json]:
-        def cleaned(value: Any) -> Any:
-            if isinstance(value, str):
-                return self._secrets.text(value)
-            if isinstance(value, dict):
-                return {cleaned(key): cleaned(each) for key, each in value.items()}
-            return [cleaned(each) for each in value] if isinstance(value, list) else value
+    def _clean(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._secrets.text(value)
+        if isinstance(value, dict):
+            return {self._clean(key): self._clean(each) for key, each in value.items()}
+        return [self._clean(each) for each in value] if isinstance(value, list) else value
 
-        if not self._secrets or self._secrets.text(whole := json.dumps(row)) == whole:
-            return row
-        return {**row, "request": cleaned(row["request"]), "answer": cleaned(row["answer"])}
+
+def _compact(row: dict[str, Json]) -> str:
+    return json.dumps(row, separators=(",", ":"))
 
 
 def _file(path: Path, shown: str) -> LineFile:

@@ -53,8 +53,10 @@ class Conversation:
     """Why the trial is not observed, whatever the agent answers."""
     failed: dict[str, str] = field(default_factory=dict)
     """The requests that a provider has not answered so far, and how they failed."""
-    taken: dict[str, set[int]] = field(default_factory=dict)
-    """The numbers in use, by request."""
+    numbered: Counter[str] = field(default_factory=Counter)
+    """How many numbers each request has been given."""
+    released: dict[str, set[int]] = field(default_factory=dict)
+    """Those of them that are free again."""
     tries: Counter[str] = field(default_factory=Counter)
     """How often each request was made, failed tries included."""
     is_held_again: bool = False
@@ -71,10 +73,12 @@ class Conversation:
 
     def take(self, request: str) -> int:
         """Return the number of one more request, among those equal to it."""
-        taken = self.taken.setdefault(request, set())
-        number = next(each for each in range(len(taken) + 1) if each not in taken)
-        taken.add(number)
-        return number
+        if free := self.released.get(request):
+            number = min(free)
+            free.discard(number)
+            return number
+        self.numbered[request] += 1
+        return self.numbered[request] - 1
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
@@ -105,7 +109,7 @@ class Conversation:
 
     def release(self, request: str, number: int) -> None:
         """Let another try of a request have its number."""
-        self.taken[request].discard(number)
+        self.released.setdefault(request, set()).add(number)
 
     def fail(self, request: str, number: int, why: str) -> None:
         """Note that a request was not answered; the agent may repeat it."""
@@ -114,8 +118,9 @@ class Conversation:
 
     def succeed(self, request: str, usage: ModelUsage) -> None:
         """Note that a request was answered."""
-        retried = self.failed.pop(request, None) is not None
-        self.usage += usage.model_copy(update={"retries": int(retried)})
+        if self.failed.pop(request, None) is not None:
+            usage = usage.model_copy(update={"retries": 1})
+        self.usage += usage
 
     def take_usage(self) -> ModelUsage:
         """Return the usage since the last call of this."""

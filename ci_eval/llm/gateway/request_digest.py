@@ -35,6 +35,8 @@ _DATA = frozenset(
     }
 )
 """Keys with values that are not the provider's: nothing in them is left out or renamed."""
+_SPECIAL = _IDS | _DATA | {"input"}
+"""Keys with values that are not normalised like any other."""
 
 
 def normalised(call: Call, ignore: Sequence[str], secrets: Sequence[str]) -> dict[str, Json]:
@@ -50,7 +52,8 @@ def normalised(call: Call, ignore: Sequence[str], secrets: Sequence[str]) -> dic
 
     def text(value: str) -> str:
         for secret in secrets:
-            value = value.replace(secret, MASK)
+            if secret in value:
+                value = value.replace(secret, MASK)
         for pattern in ignore:
             value = replaced(pattern, value, MASK)
         return value
@@ -86,21 +89,20 @@ class _Walk:
 
     def visit(self, value: Any) -> Any:
         """Return a part of the request, normalised."""
-        if isinstance(value, dict):
-            return {
-                named: self._part(named, each, value)
-                for key, each in value.items()
-                if each is not None and not self._is_left_out(named := self._name(key), value)
-            }
+        if isinstance(value, str):
+            return self._text(value)
         if isinstance(value, list):
             return [self.visit(each) for each in value]
-        return self._text(value) if isinstance(value, str) else value
-
-    def _name(self, key: str) -> str:
-        return to_camel(key) if self.is_gemini and "_" in key else key
-
-    def _is_left_out(self, key: str, of: dict[str, Any]) -> bool:
-        return key in _ECHOED or (key == "signature" and of.get("type") == "thinking")
+        if not isinstance(value, dict):
+            return value
+        found = {}
+        for key, each in value.items():
+            name = to_camel(key) if self.is_gemini and "_" in key else key
+            is_echoed = name in _ECHOED or (name == "signature" and value.get("type") == "thinking")
+            if each is not None and not is_echoed:
+                special = name in _SPECIAL
+                found[name] = self._part(name, each, value) if special else self.visit(each)
+        return found
 
     def _part(self, key: str, value: Any, of: dict[str, Any]) -> Any:
         if key in _IDS and isinstance(value, str):

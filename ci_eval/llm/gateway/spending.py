@@ -40,10 +40,13 @@ class Spending:
         return ""
 
 
-def exceeded(options: ModelOptions, run: Spending, trial: Spending, estimate_usd: float) -> str:
+def exceeded(
+    options: ModelOptions, run: Spending, trial: Spending, estimate_usd: float, *, is_shard: bool
+) -> str:
     """Return why a call of about this cost may not be made; empty if it may."""
     if spent := run.excess(estimate_usd, options.max_calls, options.max_cost_usd):
         name = "max_calls" if spent.endswith("calls") else "max_cost_usd"
+        spent += ", the share of this shard" if is_shard else ""
         return f"the budget of the run is used up: {spent}; raise `models.{name}`"
     most = options.max_calls_per_trial, options.max_cost_usd_per_trial
     if spent := trial.excess(estimate_usd, *most):
@@ -62,7 +65,7 @@ def limiter_of(provider: str) -> RateLimiter:
     limiters = _limiters.setdefault(asyncio.get_running_loop(), {})
     if provider not in limiters:
         pace = pace_of(provider)
-        limiters[provider] = RateLimiter(concurrency=MAX_CONCURRENCY, pace=pace)
+        limiters[provider] = RateLimiter(concurrency=MAX_CONCURRENCY, pace=pace, head_start_s=0)
     return limiters[provider]
 
 

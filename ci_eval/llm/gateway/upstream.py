@@ -1,14 +1,14 @@
 """Calls that are passed on to their provider."""
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pydantic_core import to_json
+
 from ci_eval.llm.gateway.answers import STREAM, Answer, WithoutKey, asks_for_usage
 from ci_eval.llm.gateway.providers import Call
-from ci_eval.records.cases import Json
 from ci_eval.runtime.http import Net, Request, chunks
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ UNANSWERED = frozenset({401, 403, 404, 408, 409, 429, 500, 502, 503, 504, 529})
 no such model or address."""
 _PASSED_BACK = ("retry-after", "retry-after-ms", "x-should-retry")
 _JSON = "application/json"
-_CHARS_PER_TOKEN = 4
+_BYTES_PER_TOKEN = 4
 
 
 @dataclass
@@ -75,8 +75,10 @@ class Passing:
 
 
 @asynccontextmanager
-async def passed_on(call: Call, net: Net, env: Mapping[str, str]) -> AsyncIterator[Passing]:
-    """Call the provider with its key, and provide its answer.
+async def passed_on(
+    call: Call, body: bytes, net: Net, env: Mapping[str, str]
+) -> AsyncIterator[Passing]:
+    """Call the provider with its key and the `body` of the call, and provide its answer.
 
     Of a stream of chat completions, the usage is asked for, too, unless the server refuses that.
 
@@ -88,22 +90,22 @@ async def passed_on(call: Call, net: Net, env: Mapping[str, str]) -> AsyncIterat
     without_key = WithoutKey(env[name] if name else "", f"[{name}]")
     more = asks_for_usage(call)
     if more:
-        request = _request(call, more, env)
+        request = _request(call, to_json(more), env)
         async with net.opened(request) as response:
             passing = Passing(call, response, request, without_key, drops_usage=True)
-            body = b""
+            refused = b""
             if response.status == 400:
-                body = b"".join([chunk async for chunk in passing.chunks()])
-                passing = replace(passing, before=body, received=[])
-            if b"stream_options" not in body:
+                refused = b"".join([chunk async for chunk in passing.chunks()])
+                passing = replace(passing, before=refused, received=[])
+            if b"stream_options" not in refused:
                 yield passing
                 return
-    request = _request(call, call.body, env)
+    request = _request(call, body, env)
     async with net.opened(request) as response:
         yield Passing(call, response, request, without_key, drops_usage=False)
 
 
-def _request(call: Call, body: dict[str, Json], env: Mapping[str, str]) -> Request:
+def _request(call: Call, body: bytes, env: Mapping[str, str]) -> Request:
     key = call.provider.key(env)
     headers = {
         "content-type": _JSON,
@@ -114,11 +116,23 @@ def _request(call: Call, body: dict[str, Json], env: Mapping[str, str]) -> Reque
     return Request("POST", call.provider.upstream(env) + call.path, body, headers)
 
 
+def failure(call: Call, answer: Answer, env: Mapping[str, str]) -> str:
+    """Return why an answer is none of the model; empty if it is one."""
+    status = answer.status
+    if status in (401, 403) or (status == 400 and b"API_KEY_INVALID" in answer.body):
+        name = call.provider.key_variable(env)
+        return f"{call.shown}: the provider refuses the key in {name} (status {status})"
+    if status in UNANSWERED or answer.is_garbled:
+        what = ", but no JSON object" if answer.is_garbled else ""
+        return f"{call.shown} answered with status {status}{what}"
+    return ""
+
+
 def key_hint(call: Call) -> str:
     """Return the variables of ours that would have the key, for messages."""
     return " or ".join(call.provider.keys)
 
 
-def tokens_of(body: Mapping[str, Json]) -> int:
+def tokens_of(body: bytes) -> int:
     """Return about how many input tokens the body of a call has."""
-    return len(json.dumps(body)) // _CHARS_PER_TOKEN + 1
+    return len(body) // _BYTES_PER_TOKEN + 1

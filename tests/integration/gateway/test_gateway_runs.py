@@ -6,6 +6,7 @@ import re
 import pytest
 from servers.loopback import DROPPED, Reply, as_json
 from servers.models import KEYS, Models
+from servers.openai import completion
 from support.model_projects import CHAT, COMMAND, PYTHON, ModelProject
 
 pytestmark = pytest.mark.processes
@@ -128,6 +129,21 @@ def test_a_miss_on_a_fork_asks_for_a_run_of_a_maintainer(project, models):
 
     assert ended.code == 6
     assert "it needs a maintainer's run, to record the case again" in project.errors()["c0"][1]
+    comment = (project.folder / "out/comment.md").read_text()
+    assert "\n**Next:** ask a maintainer to record the cases again, since pull" in comment
+    assert "from forks get no keys. Do not merge before: what" in comment
+    assert "reproduce it" not in comment
+
+
+def test_the_budget_of_a_shard_is_its_share_and_the_error_says_so(project, models):
+    project.agent(PYTHON, "{mode: live, max_calls: 2}", cases=8)
+    project.with_keys(models)
+
+    project.run("--shard", "1/2")
+
+    said = {message for _, message in project.errors().values()}
+    share = "1 of 1 calls, the share of this shard"
+    assert said == {f"the budget of the run is used up: {share}; raise `models.max_calls`"}
 
 
 def test_an_agent_that_hides_a_miss_is_an_error_all_the_same(project, models):
@@ -203,6 +219,24 @@ def test_an_unknown_price_cannot_be_limited(project, models):
     assert models.requests == []
 
 
+def test_an_unknown_price_is_shown_as_not_measured_with_the_way_out(project, models):
+    project.agent(PYTHON.replace("gpt-4.1-mini", "own-model"), "live", cases=2)
+    project.with_keys(models)
+    models.script += [as_json({**completion("word", "stop"), "model": "own-model"})] * 2
+
+    ended = project.run()
+
+    assert re.search(r"ci/cost_usd +not measured", ended.out)
+    assert "2 calls without a known price (set models.prices)" in ended.out
+    assert "| `ci/cost_usd` | not measured |" in (project.folder / "out/comment.md").read_text()
+    results = json.loads((project.folder / "out/run.json").read_text())["results"]
+    reasons = [each["reason"] for row in results for each in row["scores"] if each.get("reason")]
+    assert (
+        reasons
+        == ["calls of models without a known price or usage: 'own-model'; set `models.prices`"] * 2
+    )
+
+
 BUSY = as_json({"error": {"message": "busy"}}, 503)
 
 
@@ -218,6 +252,7 @@ def test_a_failed_call_that_the_agent_repeats_is_a_retry(project, models):
 
     assert project.run().code == 0
 
+    assert "1 retry" in (project.folder / "out/comment.md").read_text()
     trace = json.loads((project.folder / "out/traces.jsonl").read_text().splitlines()[-1])
     metered = trace["invocations"][0]["metered"]
     assert (metered["calls"], metered["retries"]) == (1, 1)
@@ -226,10 +261,31 @@ def test_a_failed_call_that_the_agent_repeats_is_a_retry(project, models):
 
 
 @pytest.mark.parametrize(
+    "reply",
+    [as_json({}, 401), as_json({"error": {"details": [{"reason": "API_KEY_INVALID"}]}}, 400)],
+)
+def test_a_key_that_the_provider_refuses_is_named_and_nothing_recorded(project, models, reply):
+    project.agent(PYTHON, CASSETTE, cases=1)
+    project.with_keys(models)
+    models.script.append(reply)
+
+    ended = project.run()
+
+    refused = f"the provider refuses the key in OPENAI_API_KEY (status {reply.status})"
+    said = f"openai gpt-4.1-mini: {refused}"
+    assert ended.code == 6
+    assert said in project.errors()["c0"][1]
+    assert (
+        f"the agent 'bot' did not answer: {said}"
+        in (project.folder / "out/report.json").read_text()
+    )
+    assert len((project.folder / "models.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
     ("reply", "said"),
     [
         (BUSY, "openai gpt-4.1-mini answered with status 503"),
-        (as_json({}, 401), "openai gpt-4.1-mini answered with status 401"),
         (DROPPED, "could not be reached"),
     ],
 )
@@ -278,6 +334,17 @@ def test_without_a_cassette_or_a_key_nothing_is_run(project, models):
     ended = project.run("--models", "record")
     assert ended.code == 4
     assert "agent 'bot' calls models, but there is none of" in ended.err
+
+
+def test_options_that_are_left_empty_are_refused_also_in_another_file(project):
+    project.agent(PYTHON, "null")
+    config = project.folder / "ci-eval.yaml"
+    config.rename(project.folder / "other.yaml")
+
+    ended = project.ci_eval("validate", "-c", "other.yaml")
+
+    assert ended.code == 4
+    assert "other.yaml:1: agents.bot.models: is empty; write `models: auto`" in ended.err
 
 
 @pytest.mark.parametrize("variable", ["MISTRAL_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"])

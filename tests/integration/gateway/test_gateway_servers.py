@@ -1,10 +1,13 @@
 """Servers that are started for a run, and whose calls of models pass the gateway."""
 
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from servers.models import KEYS, Models
+from support.agent_sessions import waits_for
 from support.model_projects import SERVER, ModelProject
 
 pytestmark = pytest.mark.processes
@@ -93,3 +96,27 @@ def test_a_server_cannot_be_sent_a_key_that_the_gateway_keeps(project, models):
     assert ended.code == 4
     assert "keeps 'OPENAI_API_KEY' from the agent, so it cannot be sent to it" in ended.err
     assert KEYS["OPENAI_API_KEY"] not in ended.err
+
+
+def test_a_server_ends_with_the_run_that_was_killed(project: ModelProject) -> None:
+    code = "import os\n\nwith open('pid', 'w') as file:\n    file.write(str(os.getpid()))\n"
+    code += "PAUSES = {'question 0': 60}\n"
+    project.agent(code + SERVER, "live", kind=KINDS["http"], cases=1)
+    project.set(OPENAI_API_KEY="k", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    command = [sys.executable, "-m", "ci_eval", "run"]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, cwd=project.folder, stdout=quiet, stderr=quiet) as run:
+        assert waits_for(lambda: number(project) > 0)
+        run.kill()
+
+    assert waits_for(lambda: not is_running(number(project)))
+
+
+def number(project: ModelProject) -> int:
+    path = project.folder / "pid"
+    return int(path.read_text() or 0) if path.exists() else 0
+
+
+def is_running(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"

@@ -73,10 +73,10 @@ def test_what_keeps_an_agent_from_starting_comes_before_a_key_that_it_lacks():
     assert said == "the agent 'support' cannot start: cannot load 'shop:answer': SyntaxError"
 
 
-def test_an_agent_that_cannot_be_reached_says_so():
+def test_an_agent_without_an_answer_says_why():
     failure = Failure(kind="connection", message="http://shop: connection refused")
     said = lacked(make_meta(), NOT_MEASURED, None, {"support": failure})
-    assert said == "the agent 'support' cannot be reached: http://shop: connection refused"
+    assert said == "the agent 'support' did not answer: http://shop: connection refused"
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_no_link_that_is_put_in_its_place_meanwhile_is_written_through(
 ):
     (tmp_path / "precious").write_text("")
     (tmp_path / "c.jsonl").symlink_to(tmp_path / "precious")
-    monkeypatch.setattr(Path, "resolve", lambda self: self)  # the link came after that
+    monkeypatch.setattr(os.path, "realpath", lambda path: path)  # the link came after that
     with pytest.raises(OSError, match=r"c\.jsonl"):
         Cassette(tmp_path / "c.jsonl", shown="c.jsonl").begin()
     assert (tmp_path / "precious").read_text() == ""

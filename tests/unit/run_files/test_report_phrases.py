@@ -202,7 +202,16 @@ BEFORE = USED.model_copy(update={"calls": 200, "cost_usd": 0.31})
             USED.model_copy(update={"unpriced": 240, "cost_usd": 0.0}),
             BEFORE,
             24,
-            "240 model calls, 120k tokens, 240 calls without a known price; baseline: 120k tokens",
+            (
+                "240 model calls, 120k tokens, 240 calls without a known price "
+                "(set models.prices); baseline: 120k tokens"
+            ),
+        ),
+        (
+            USED.model_copy(update={"retries": 1, "faults": 12}),
+            None,
+            24,
+            "240 model calls, 120k tokens, $0.35, 1 retry, 12 faults on purpose",
         ),
         (
             USED,
