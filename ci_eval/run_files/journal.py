@@ -108,7 +108,7 @@ class Journal:
         self._traces.append(line.encode())
 
     def copy(self, path: Path, belongs: Callable[[TrialKey], bool]) -> None:
-        """Add the traces in the file of another run, as they are, of the trials that belong here."""
+        """Add the traces in the file of another run, as they are, of trials that belong here."""
         for key, line in _traces(path):
             if belongs(key):
                 self._traces.append(line)
