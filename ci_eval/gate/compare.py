@@ -207,7 +207,7 @@ def _comparable(groups: Sequence[Group]) -> bool:
 def _changed_content(now: Columns, before: Columns) -> Iterator[str]:
     """Yield, for each evalset, the number of cases whose content changed."""
     for evalset, cases in now.evalsets.items():
-        count = cases.changed(before.evalsets[evalset]) if evalset in before.evalsets else 0
+        count = cases.changed_in(before.evalsets[evalset]) if evalset in before.evalsets else 0
         if count:
             shown = "1 case" if count == 1 else f"{count} cases"
             yield f"evalset {evalset}: {shown} changed and cannot be compared"

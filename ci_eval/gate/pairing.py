@@ -96,12 +96,8 @@ class _Meant(NamedTuple):
 
     @classmethod
     def of(cls, earlier: Cases, now: Cases) -> Self:
-        import numpy as np
-
         numbers = earlier.numbers_in(now)
-        both = zip(earlier.contents, numbers.tolist(), strict=True)
-        same = (number >= 0 and now.contents[number] == content for content, number in both)
-        return cls(numbers, np.fromiter(same, bool, len(numbers)))
+        return cls(numbers, earlier.same_in(now, numbers))
 
 
 def _uncovered(column: Column, key: GroupName, excuses: Sequence[Excuse]) -> "Chosen":

@@ -37,18 +37,17 @@ class Cases:
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
         """By id, in the order of the run."""
-        self.contents: list[str] = []
-        """The fingerprint of each."""
+        self.contents = array("q")
+        """The hash of the fingerprint of each, which has no more bits."""
 
     def add(self, case: str, content: str = "") -> int:
         """Return the number of a case, and keep its fingerprint."""
         number = self.numbers.get(case)
         if number is None:
-            # Runs that are compared have the same ids and fingerprints: memory holds each once.
+            # Runs that are compared have the same ids: memory holds each once.
             number = self.numbers[sys.intern(case)] = len(self.contents)
-            self.contents.append(sys.intern(content))
-        elif self.contents[number] != content:
-            self.contents[number] = sys.intern(content)
+            self.contents.append(0)
+        self.contents[number] = hash(content)
         return number
 
     def numbers_in(self, other: "Cases") -> "Whole":
@@ -60,13 +59,17 @@ class Cases:
         found = (other.numbers.get(case, -1) for case in self.numbers)
         return np.fromiter(found, np.int64, len(self.numbers))
 
-    def changed(self, earlier: "Cases") -> int:
-        """Return the number of cases that had another content in an earlier run."""
-        return sum(
-            self.contents[number] != earlier.contents[before]
-            for case, number in self.numbers.items()
-            if (before := earlier.numbers.get(case)) is not None
-        )
+    def same_in(self, other: "Cases", numbers: "Whole") -> "Chosen":
+        """Return whether each case, with its number in `other`, has the same content there."""
+        import numpy as np
+
+        found: Chosen = np.append(other.contents, 0)[numbers] == self.contents
+        return found & (numbers >= 0)
+
+    def changed_in(self, other: "Cases") -> int:
+        """Return the number of cases that have another content in `other`."""
+        numbers = self.numbers_in(other)
+        return int(((numbers >= 0) & ~self.same_in(other, numbers)).sum())
 
 
 class _Sorted(NamedTuple):
