@@ -12,7 +12,7 @@ from ci_eval.config import handed_secrets
 from ci_eval.gate.weakened_by_change import rewritten
 from ci_eval.records.errors import NothingSelectedError
 from ci_eval.records.findings import Report
-from ci_eval.records.results import Run, RunMeta
+from ci_eval.records.results import RunMeta
 from ci_eval.run import participants
 from ci_eval.run.arms import Arm, Arms, Round, clear_base, play
 from ci_eval.run.baseline_choice import Baseline, load_baseline
@@ -55,16 +55,6 @@ def run(
         OSError: a cassette cannot be written.
 
     """
-    report, observed = _judged(plan, context, outputs, shards)
-    write_report(report, observed, outputs.folder, plan.config.reports, context.secrets)
-    outputs.publish(report)
-    return report
-
-
-def _judged(
-    plan: Plan, context: RunContext, outputs: Outputs, shards: MergedShards | None
-) -> tuple[Report, Run]:
-    """Execute, score, compare and decide; of what was observed, only the files are kept."""
     baseline = _prepare(plan, context, outputs)
     if shards is None:
         participants.check(plan, context)
@@ -86,8 +76,12 @@ def _judged(
     report = compare_and_decide(
         collected, plan.config.gate, baseline, arms.confirmation(), weakened=weakened
     )
-    # A stored baseline may be older than a secret.
-    return context.secrets.cleaned(report), collected.run
+    report = context.secrets.cleaned(report)  # a stored baseline may be older than a secret
+    observed = collected.run
+    del arms, baseline, collected  # their values take much memory, and documents are large, too
+    write_report(report, observed, outputs.folder, plan.config.reports, context.secrets)
+    outputs.publish(report)
+    return report
 
 
 def run_shard(plan: Plan, context: RunContext, outputs: Outputs) -> ShardRun:
