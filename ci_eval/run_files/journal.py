@@ -198,6 +198,7 @@ class _Lines:
                 self.places[key] = whole
             whole = self._file.tell()
         self._file.truncate(whole)
+        self._file.seek(whole)
 
     def _read_line(self) -> bytes:
         """Return the next line; of a line that is too long, its end, which does not parse."""
@@ -211,7 +212,7 @@ class _Lines:
 
     def append(self, line: bytes) -> int:
         """Add a line, which `read` does not find, and return its offset."""
-        offset = self._file.seek(0, 2)
+        offset = self._file.tell()
         self._file.write(line)
         self._file.flush()
         return offset
@@ -221,7 +222,9 @@ class _Lines:
         if key not in self.places:
             return {}
         self._file.seek(self.places[key])
-        return row_of(self._file.readline(MAX_LINE_BYTES))
+        row = row_of(self._file.readline(MAX_LINE_BYTES))
+        self._file.seek(0, 2)
+        return row
 
 
 def names_of(key: TrialKey) -> dict[str, Json]:
