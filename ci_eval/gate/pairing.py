@@ -145,9 +145,9 @@ def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
                 yield Vanished(kind="case", name=case, where=evalset)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Pair:
-    """One case now and before, under one criterion."""
+    """One case now and before, under one criterion; nothing modifies it."""
 
     now: Cell
     before: Cell

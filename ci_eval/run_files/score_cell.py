@@ -8,9 +8,9 @@ from ci_eval.records.cases import Status
 from ci_eval.records.results import CriterionFacts
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Cell:
-    """All observations of one case under one criterion."""
+    """All observations of one case under one criterion; nothing modifies it."""
 
     units: tuple[tuple[float, ...], ...] = ()
     """The measured values, grouped by run and rerun round: repeats of one group may be

@@ -344,9 +344,11 @@ class Column:
 
         units = self.units[rows]
         most = int(units.max(initial=0))
-        cells = self.cells(rows[units == most])
-        means = ([*map(mean, cell.units)] for cell in cells if all(cell.units))
-        return np.fromiter(means, (np.float64, most)) if most else np.empty((0, 0))
+        rows = rows[units == most]
+        if most <= 1:
+            return self.means[rows].reshape(len(rows), most)
+        means = ([*map(mean, cell.units)] for cell in self.cells(rows) if all(cell.units))
+        return np.fromiter(means, (np.float64, most))
 
     def failing(self, facts: CriterionFacts) -> "Chosen":
         """Return which rows have values that all fail, confirming ones too, and lack none."""
@@ -395,6 +397,8 @@ class Column:
 @lru_cache(maxsize=4096)
 def _cell(*observed: tuple[int, float]) -> Cell:
     """Return a cell with these observations; thousands of cases have the same."""
+    if len(observed) == 1 and observed[0][0] == MEASURED:
+        return Cell(((observed[0][1],),))  # as most are
     units: list[list[float]] = []
     confirming, lost, others = list[float](), list[int](), [0] * _KINDS
     for code, value in observed:
