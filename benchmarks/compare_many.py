@@ -18,7 +18,7 @@ from ci_eval.records.errors import ExitCode
 from ci_eval.records.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.run_files.run_file import RunWriter
-from ci_eval.run_files.score_table import passes
+from ci_eval.run_files.score_cell import passes
 
 TRIALS = 100_000
 REPEATS = (5, 1)

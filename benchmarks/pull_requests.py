@@ -33,7 +33,8 @@ from ci_eval.run.collect import Collected, Tally
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import compare_and_decide
 from ci_eval.run.rerun import Plans, Redraw, next_round
-from ci_eval.run_files.score_table import Cell, Column, Columns, Past
+from ci_eval.run_files.score_column import CONFIRMING, Column
+from ci_eval.run_files.score_table import Columns, Past
 
 _NAMES = tuple(f"c{number}" for number in range(CRITERIA))
 _META = RunMeta(
@@ -187,19 +188,19 @@ class _Arm:
         values = self.observer.observe(self.rng, self.scene.repeats)
         for column, observed in zip(self._columns(), _by_case(values), strict=False):
             for case, unit in enumerate(observed):
-                column.setdefault(str(case), Cell()).units += (tuple(unit),)
+                _add_round(column, str(case), unit)
         self.tally.trials += self.scene.planned
 
     def _confirm(self, case: str, count: int) -> None:
         values = self.observer.observe(self.rng, count)[:, :, int(case)]
         for column, observed in zip(self._columns(), values.T.tolist(), strict=False):
-            column.setdefault(case, Cell()).confirming += tuple(observed)
+            for value in observed:
+                column.add(case, value, CONFIRMING)
         self.tally.trials += count
 
     def _columns(self) -> list[Column]:
-        groups = self.tally.columns.groups
         names = _NAMES[: self.scene.criteria]
-        return [groups.setdefault(("a", "e", name), {}) for name in names]
+        return [self.tally.columns.column(("a", "e", name)) for name in names]
 
 
 class _PullRequest:
@@ -217,10 +218,8 @@ class _PullRequest:
         self._before = Baseline(before)
         tally = Tally(columns=columns_of(self.draws.now, scene), trials=scene.planned)
         self._change = _Arm(self.draws.after, tally, scene, rng)
-        fingerprints = tally.columns.fingerprints
-        self._base = _Arm(
-            self.draws.before, Tally(columns=Columns(fingerprints=fingerprints)), scene, rng
-        )
+        columns = Columns(evalsets=tally.columns.evalsets)
+        self._base = _Arm(self.draws.before, Tally(columns=columns), scene, rng)
         self.tally, self.base = tally, self._base.tally
 
     def report(self) -> Report:
@@ -262,12 +261,10 @@ def columns_of(values: Values, scene: Scene) -> Columns:
     """Return the measurements in the gate's form, without a record for each trial."""
     columns = Columns()
     for name, cases in zip(_NAMES[: scene.criteria], _by_case(values), strict=False):
-        columns.groups["a", "e", name] = {
-            str(case): _cell(observed) for case, observed in enumerate(cases)
-        }
-    columns.fingerprints = dict.fromkeys(
-        (("e", str(case)) for case in range(values.shape[2])), "same"
-    )
+        column = columns.column(("a", "e", name))
+        for case, observed in enumerate(cases):
+            columns.cases("e").add(str(case), "same")
+            _add_round(column, str(case), observed)
     return columns
 
 
@@ -277,10 +274,10 @@ def _by_case(values: Values) -> list[list[list[float]]]:
     return ordered
 
 
-def _cell(observed: Sequence[float]) -> Cell:
-    cell = Cell()
-    cell.units = (tuple(observed),)
-    return cell
+def _add_round(column: Column, case: str, observed: Sequence[float]) -> None:
+    cell = column.get(case)
+    for value in observed:
+        column.add(case, value, unit=len(cell.units) if cell else 0)
 
 
 def _said(report: Report) -> Iterator[str]:

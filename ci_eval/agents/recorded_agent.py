@@ -1,5 +1,6 @@
 """Recorded conversations as agents, read from a file."""
 
+import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -90,6 +91,8 @@ class Recorded(Agent):
         return _read_index(path, shown, stat.st_mtime_ns, stat.st_size)
 
 
+_Owner = tuple[str | None, str | None, int]
+"""Agent, evalset and repeat."""
 _Place = int | Recording
 """Location of a conversation: an offset in the file, or the conversation itself."""
 
@@ -98,8 +101,8 @@ _Place = int | Recording
 class _Index:
     """Index of the conversations."""
 
-    by_case: dict[Try, _Place] = field(default_factory=dict)
-    """By agent, evalset, case and repeat."""
+    by_case: dict[_Owner, dict[str | None, _Place]] = field(default_factory=dict)
+    """By agent, evalset and repeat, then by case."""
     agents: dict[str | None, None] = field(default_factory=dict)
     """The recorded agents; `None` for lines that name none."""
     by_session: dict[str, list[Recording]] = field(default_factory=dict)
@@ -119,10 +122,20 @@ class _Index:
                 texts = tuple(turn.user for turn in each.invocations)
                 self.by_texts.setdefault(texts, []).append(each)
 
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, tuple) and self.place(key) is not None
+
+    def place(self, key: Try) -> _Place | None:
+        """Return the location of a conversation with a case; `None` if there is none."""
+        agent, evalset, case, repeat = key
+        return self.by_case.get((agent, evalset, repeat), {}).get(case)
+
     def put(self, key: Try, place: _Place) -> None:
         """Add the location of a conversation with a case."""
-        self.agents[key[0]] = None
-        self.by_case[key] = place
+        agent, evalset, case, repeat = key
+        self.agents[agent] = None
+        cases = self.by_case.setdefault((agent, evalset, repeat), {})
+        cases[case and sys.intern(case)] = place
 
     def find(self, trial: Trial, shown: str) -> _Place | None:
         """Return the recording for `trial`; `shown` is the path that the user sees.
@@ -135,9 +148,9 @@ class _Index:
         is_named = key.agent in self.agents
         for evalset in (key.evalset, None):
             found = {
-                agent: self.by_case[agent, evalset, key.case, key.repeat]
+                agent: place
                 for agent in ((key.agent, None) if is_named else self.agents)
-                if (agent, evalset, key.case, key.repeat) in self.by_case
+                if (place := self.place((agent, evalset, key.case, key.repeat))) is not None
             }
             if len(found) > 1 and not is_named:
                 names = ", ".join(repr(agent) for agent in found)
@@ -223,7 +236,7 @@ def _index_lines(path: Path, shown: str) -> _Index:
             try:
                 if line.strip():
                     found = _recording(line)
-                    key = numbering.number(found, found.agent, index.by_case)
+                    key = numbering.number(found, found.agent, index)
                     index.put(key, offset)
             except ValidationError as exc:
                 for loc, message in explain(exc, _Line):
@@ -279,7 +292,8 @@ class _Replay:
         places = self.index.by_case
         if not places and not self.index.by_session and not self.index.by_texts:
             return f"{self.shown} has no conversations"
-        others = sorted({str(at[1]) for at in places if at[2] == case and at[1]} - {evalset})
+        named = {str(at[1]) for at, cases in places.items() if case in cases and at[1]}
+        others = sorted(named - {evalset})
         elsewhere = f", only for the evalset {', '.join(others)}" if others else ""
         unnamed = sum(map(len, self.index.by_texts.values()))
         how = f"; {unnamed} conversations in it name no case; {_MATCHING}" if unnamed else ""

@@ -197,7 +197,7 @@ def _read(archive: bytes, shown: str) -> Past:
 
 def _complete(run: Run) -> Past:
     columns = Columns.of(run.results())
-    statuses = [status for _, status in columns.cases(run.meta.criteria)]
+    statuses = [status for _, status in columns.statuses(run.meta.criteria)]
     measured = Status.PASSED in statuses or Status.FAILED in statuses
     if run.meta.filtered or Status.ERROR in statuses or not measured:
         raise _SkippedError("incomplete")

@@ -61,7 +61,8 @@ class FileStore(BaselineStore):
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the summaries of the stored runs, newest first."""
-        loaded = self._loaded if self._loaded is not None else self._stored(suite, context)
+        loaded = self._stored(suite, context) if self._loaded is None else self._loaded
+        self._loaded = None
         return [note(past) for past in loaded]
 
     def _stored(self, suite: str, context: RunContext) -> list[Past]:

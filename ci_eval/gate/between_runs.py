@@ -9,10 +9,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean, variance
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.gate.pairing import Group
 from ci_eval.stats.intervals import t_quantile
+
+if TYPE_CHECKING:
+    from ci_eval.run_files.score_column import Floats
 
 PRIOR_SHARE = 0.07
 """Standard deviation that a day is assumed to add to a mean, as a share of the standard deviation
@@ -91,14 +94,10 @@ def newest_level(group: Group) -> Group:
     kept = max(range(1, len(runs)), key=distance)
     if distance(kept) <= 1:
         return group
-    before = {
-        case: replace(cell, units=cell.units[:kept], lost=tuple(n for n in cell.lost if n < kept))
-        for case, cell in group.before.items()
-    }
-    return replace(group, before=before, kept={})
+    return replace(group, before=group.before.only(kept))
 
 
-def _prior(group: Group, runs: Sequence[Sequence[float]]) -> float:
+def _prior(group: Group, runs: "Sequence[Floats]") -> float:
     """Return the variance that a day is assumed to add to a run's mean; none if unbounded."""
     if group.facts.interval is None:
         return 0.0

@@ -18,6 +18,7 @@ from ci_eval.gate.between_runs import BetweenRuns, between_runs
 from ci_eval.gate.hard_break import MAX_CONFIRMING, Breaks, always, worse
 from ci_eval.gate.mean_drop import Drifts
 from ci_eval.gate.pairing import Group, Pair
+from ci_eval.run_files.score_column import Column
 from ci_eval.run_files.score_table import Columns
 from ci_eval.stats.permutation import Permuted, difference, mean_of, permute
 from ci_eval.stats.sequential import SPENT, levels
@@ -189,12 +190,13 @@ class ArmDrops(Drifts):
 def _against(group: Group, columns: Columns) -> Group:
     """Return a group compared with other values than those of the baseline."""
     name = group.key.agent, group.key.evalset, group.key.criterion
-    return replace(group, before=columns.groups.get(name, {}), beside={}, kept={})
+    before = columns.groups.get(name, Column(group.now.cases))
+    return replace(group, before=before, beside=Column())
 
 
 def looks_taken(arms: Sequence[Group]) -> int:
     """Return the number of looks for which there are enough rounds of the merge base."""
-    drawn = max((len(cell.units) for each in arms for cell in each.before.values()), default=0)
+    drawn = max((int(each.before.units.max(initial=0)) for each in arms), default=0)
     return sum(base <= drawn for _, base in LOOKS)
 
 

@@ -6,8 +6,7 @@ score a little lower) and `hard_break` (a case that always passed now always fai
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ci_eval.config.config_schema import GateOptions
@@ -18,7 +17,7 @@ from ci_eval.gate.both_arms import ArmDrops, arm_breaks, looks_taken
 from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
 from ci_eval.gate.mean_drop import Drifts, Finding
-from ci_eval.gate.pairing import ROUNDING, Group, added, groups_of, pool, vanished
+from ci_eval.gate.pairing import ROUNDING, Group, Pairs, added, groups_of, pool, vanished
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import (
@@ -32,7 +31,8 @@ from ci_eval.records.findings import (
 )
 from ci_eval.records.results import RunMeta, Tier
 from ci_eval.run_files.report_phrases import named
-from ci_eval.run_files.score_table import Columns, Past, mean_of
+from ci_eval.run_files.score_column import CONFIRMING, LOST, mean_of, passing
+from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats.intervals import mean_interval
 
 MAX_FLAKY = 200
@@ -77,8 +77,7 @@ def examine(
     pooled = pool(meta, columns, baseline)
     excuses = excused(meta, gate, columns)
     groups = groups_of(meta, columns, pooled, gate.max_drop, excuses)
-    cells = (cell for column in columns.groups.values() for cell in column.values())
-    rounds = max([0, *(len(cell.units) - 1 for cell in cells)])
+    rounds = max([0, *(int(each.units.max(initial=1)) - 1 for each in columns.groups.values())])
     confirming = _in_both_arms(meta, columns, base, gate, excuses) if base else {}
     groups = [each if each.key in confirming else newest_level(each) for each in groups]
     is_stored = base is not baseline[0]
@@ -185,10 +184,15 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
 
 def _unmatched_failures(groups: Sequence[Group]) -> Iterator[str]:
     """Yield the failed cases that have no counterpart in the baseline."""
+    import numpy as np
+
     for group in groups:
         if group.facts.judges and group.all_pairs:
-            for case, cell in group.now.items():
-                if case not in group.all_pairs and cell.status(group.facts) is Status.FAILED:
+            alone = np.ones(len(group.now), bool)
+            alone[group.all_pairs.rows] = False
+            (rows,) = alone.nonzero()
+            for case, cell in zip(group.now.named(rows), group.now.cells(rows), strict=True):
+                if cell.status(group.facts) is Status.FAILED:
                     yield f"{group.key.evalset}/{case}"
 
 
@@ -202,24 +206,22 @@ def _comparable(groups: Sequence[Group]) -> bool:
 
 def _changed_content(now: Columns, before: Columns) -> Iterator[str]:
     """Yield, for each evalset, the number of cases whose content changed."""
-    changed = Counter(
-        evalset
-        for (evalset, case), content in now.fingerprints.items()
-        if before.fingerprints.get((evalset, case), content) != content
-    )
-    for evalset, count in changed.items():
-        cases = "1 case" if count == 1 else f"{count} cases"
-        yield f"evalset {evalset}: {cases} changed and cannot be compared"
+    for evalset, cases in now.evalsets.items():
+        count = cases.changed_in(before.evalsets[evalset]) if evalset in before.evalsets else 0
+        if count:
+            shown = "1 case" if count == 1 else f"{count} cases"
+            yield f"evalset {evalset}: {shown} changed and cannot be compared"
 
 
 def _confirming(columns: Columns) -> int:
     """Return the number of confirming trials, counting each once, not once per criterion."""
     most: dict[tuple[str, str, str], int] = {}
     for (agent, evalset, _), column in columns.groups.items():
-        for case, cell in column.items():
-            if cell.confirming:
-                place = (agent, evalset, case)
-                most[place] = max(most.get(place, 0), len(cell.confirming))
+        counts = column.counts(CONFIRMING)
+        (rows,) = counts.nonzero()
+        for case, count in zip(column.named(rows), counts[rows].tolist(), strict=True):
+            place = (agent, evalset, case)
+            most[place] = max(most.get(place, 0), count)
     return sum(most.values())
 
 
@@ -246,12 +248,12 @@ def _delta(tested: Group, examined: Examined) -> Delta:
     outcome, reason = _outcome(tested, examined)
     arm = examined.arms.get(tested.key)
     group = arm if arm and arm.pairs else tested
-    pairs = group.pairs.values()
+    pairs = group.pairs
     return Delta(
         group=group.key,
         cases=len(pairs),
         value=mean_of(group.now),
-        baseline=math.fsum(each.base for each in pairs) / len(pairs) if pairs else None,
+        baseline=math.fsum(pairs.bases) / len(pairs) if pairs else None,
         effect=-group.sign * group.drop if pairs else None,
         interval=group.interval if group is arm else with_days(group),
         p_value=found.p_value if found else None,
@@ -346,7 +348,7 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
     broken = examined.breaks.get(group.key)
     suspects = broken.suspects if broken else {}
     proven = broken.proven if broken else frozenset()
-    for case, pair in group.all_pairs.items():
+    for case, pair in _changed(group, suspects).items():
         was, now = group.passed(pair.base), group.passed(pair.value)
         if pair.now.errors:
             if pair.before.errors:
@@ -389,11 +391,20 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
         )
 
 
+def _changed(group: Group, suspects: Container[str]) -> Pairs:
+    """Return the cases that may have changed: the outcome differs, or they are suspects."""
+    pairs, facts = group.all_pairs, group.facts
+    flipped = passing(pairs.means, facts) != passing(pairs.bases, facts)
+    lacks = group.now.counts(LOST)[pairs.rows] > 0
+    return pairs.where(flipped | lacks | pairs.among(suspects))
+
+
 def _flaky(group: Group) -> Iterator[Flaky]:
     """Yield the cases that both passed and failed in the baseline."""
     if group.facts.informational:
         return
-    for case, cell in group.before.items():
+    (rows,) = group.before.varied.nonzero()
+    for case, cell in zip(group.before.named(rows), group.before.cells(rows), strict=True):
         values = cell.observations
         failed = group.failures(values)
         if 0 < failed < len(values):

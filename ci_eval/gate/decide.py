@@ -2,13 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
-from ci_eval.gate.exemptions import allows_unjudged, excused, reasons_of
+from ci_eval.gate.exemptions import Excuses, allows_unjudged, excused, reasons_of
 from ci_eval.gate.floors import SEVERITIES, reason
 from ci_eval.gate.undecided import is_all_broken, what_would_decide
 from ci_eval.gate.weakened_gate import UNBLOCKED
@@ -30,7 +30,9 @@ from ci_eval.records.findings import (
 )
 from ci_eval.records.results import CriterionFacts, RunMeta, Tier
 from ci_eval.run_files.report_phrases import MAX_NAMED, listed, named
-from ci_eval.run_files.score_table import Cell, Columns, best_of, mean_of, worst_of
+from ci_eval.run_files.score_cell import best_of, worst_of
+from ci_eval.run_files.score_column import LOST, MEASURED, Column, mean_of
+from ci_eval.run_files.score_table import Columns
 from ci_eval.text.templates import counted, plain
 
 _MISSING: dict[str, tuple[ReasonSeverity, str]] = {
@@ -52,17 +54,16 @@ def summarise(meta: RunMeta, columns: Columns) -> tuple[GroupSummary, ...]:
 def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
     facts = meta.criteria[key.criterion]
     column = columns.groups[key.agent, key.evalset, key.criterion]
-    cells = column.values()
-    ended = Counter(cell.status(facts) for cell in cells)
+    ended = Counter(column.statuses(facts))
     return GroupSummary(
         group=key,
         passed=ended[Status.PASSED],
         failed=ended[Status.FAILED],
         errors=ended[Status.ERROR],
         skipped=ended[Status.SKIPPED],
-        incomplete=sum(cell.lacks(facts) for cell in cells),
+        incomplete=len(column.lacking(facts)),
         value=mean_of(column),
-        span=_span([cell for cell in cells if cell.applies], facts),
+        span=_span(column, facts),
         threshold=facts.threshold,
         informational=facts.informational,
         tier=facts.tier,
@@ -71,14 +72,15 @@ def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
     )
 
 
-def _span(cells: Sequence[Cell], facts: CriterionFacts) -> tuple[float, float] | None:
-    """Return the bounds of the mean of some cases, whatever the missing values are."""
-    means = []
+def _span(column: Column, facts: CriterionFacts) -> tuple[float, float] | None:
+    """Return the bounds of the mean of all cases, whatever the missing values are."""
+    means, applies = [], column.counts(MEASURED, LOST) > 0
     for bound in (best_of(facts), worst_of(facts)):
-        known = [value for cell in cells if (value := cell.with_missing(bound)) is not None]
-        if not known or len(known) < len(cells):
+        known = column.with_missing(bound)[applies]
+        total = math.fsum(known)
+        if not len(known) or math.isnan(total):
             return None
-        means.append(math.fsum(known) / len(known))
+        means.append(total / len(known))
     return min(means), max(means)
 
 
@@ -88,8 +90,7 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
     Accepted and quarantined cases count neither as passed nor as failed.
     """
     excuses = excused(meta, gate, columns)
-    statuses = dict(columns.cases(meta.criteria, excuses))
-    ended = Counter(statuses.values())
+    ended = Counter(status for _, status in columns.statuses(meta.criteria, excuses))
     unjudged = list(columns.unjudged(meta.criteria))
     allowed = {place: None for place in unjudged if allows_unjudged(gate, *place)}
     return Totals(
@@ -99,7 +100,7 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
         errors=ended[Status.ERROR],
         skipped=ended[Status.SKIPPED],
         incomplete=columns.incomplete(meta.criteria, excuses),
-        accepted=_accepted(meta, columns, gate, statuses) if gate.accept else 0,
+        accepted=_accepted(meta, columns, gate, excuses) if gate.accept else 0,
         unjudged=_first(place for place in unjudged if place not in allowed),
         allowed=_first(allowed),
         # In a filtered suite, a criterion may well apply to no case.
@@ -112,17 +113,13 @@ def _first(places: Iterable[tuple[str, str, str]]) -> Named:
     return Named(count=len(names), first=tuple(dict.fromkeys(names))[:MAX_UNJUDGED])
 
 
-def _accepted(
-    meta: RunMeta,
-    columns: Columns,
-    gate: GateOptions,
-    statuses: Mapping[tuple[str, str, str], Status],
-) -> int:
+def _accepted(meta: RunMeta, columns: Columns, gate: GateOptions, excuses: Excuses) -> int:
     """Return the number of cases that only `gate.accept` keeps from being judged."""
+    statuses = dict(columns.statuses(meta.criteria, excuses))
     quarantined = excused(meta, gate.model_copy(update={"accept": ()}), columns)
     return sum(
         statuses[place] is Status.SKIPPED and status in (Status.PASSED, Status.FAILED)
-        for place, status in columns.cases(meta.criteria, quarantined)
+        for place, status in columns.statuses(meta.criteria, quarantined)
     )
 
 

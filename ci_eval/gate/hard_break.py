@@ -19,6 +19,7 @@ from operator import itemgetter
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.pairing import Group, Pair
+from ci_eval.run_files.score_column import CONFIRMING
 from ci_eval.stats.intervals import at_least, holm, most_probable_break
 
 SHARE = 0.1
@@ -118,9 +119,8 @@ class _Count:
             return {}
         return {
             case: pair
-            for case, pair in self.group.pairs.items()
+            for case, pair in self.group.failing.items()
             if all(map(self.group.passed, pair.before.observations))
-            and always(pair, lambda value: not self.group.passed(value))
         }
 
     @cached_property
@@ -154,8 +154,8 @@ class _Count:
     @cached_property
     def drawn(self) -> list[int]:
         """The distinct numbers of confirming trials, ascending."""
-        counts = {len(pair.now.confirming) for pair in self.group.all_pairs.values()}
-        return sorted(counts - {0})
+        counts = self.group.now.counts(CONFIRMING)[self.group.all_pairs.rows]
+        return sorted({*counts.tolist()} - {0})
 
     @cached_property
     def wanted(self) -> int:

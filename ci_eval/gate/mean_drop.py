@@ -13,6 +13,7 @@ from functools import cached_property
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.between_runs import BetweenRuns, between_runs
 from ci_eval.gate.pairing import Group
+from ci_eval.run_files.score_column import MEASURED
 from ci_eval.stats.effective_test_count import effective_size
 from ci_eval.stats.intervals import holm
 from ci_eval.stats.permutation import Permuted, mean_of, permute
@@ -182,6 +183,10 @@ class Drifts:
 
     def _old_runs(self) -> float:
         """Return the average number of baseline runs per round."""
-        pairs = [pair for each in self.groups for pair in each.pairs.values()]
-        first = sum(len(pair.now.units[0]) if pair.now.units else 1 for pair in pairs)
-        return max(sum(pair.before.measured for pair in pairs) / max(first, 1), 1.0)
+        first = before = 0
+        for each in self.groups:
+            rows, rows_before = each.pairs.rows, each.pairs.rows_before
+            unmeasured = each.now.units[rows] == 0
+            first += int(each.now.firsts[rows].sum() + unmeasured.sum())
+            before += int(each.before.counts(MEASURED)[rows_before].sum())
+        return max(before / max(first, 1), 1.0)

@@ -5,19 +5,23 @@ criterion whose options, prompt or judge changed, is reported instead.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import chain, islice
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ci_eval.config.config_schema import Excuse
 from ci_eval.gate.exemptions import Excuses, GroupName, covers, in_force
 from ci_eval.records.findings import GroupKey, Vanished
 from ci_eval.records.results import CriterionFacts, RunMeta
-from ci_eval.run_files.score_table import Cell, Column, Columns, Past, best_of, mean, passes
+from ci_eval.run_files.score_cell import Cell, best_of, mean, passes
+from ci_eval.run_files.score_column import LOST, Cases, Column
+from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats.intervals import mean_interval
-from ci_eval.stats.permutation import Place, Sample
+from ci_eval.stats.permutation import Place, Sample, Samples
+
+if TYPE_CHECKING:
+    from ci_eval.run_files.score_column import Chosen, Floats, Whole
 
 ROUNDING = 1e-9
 """Smaller differences, as a share of the scale, are none."""
@@ -47,14 +51,17 @@ def pool(
     out.  The rounds of a run have its day in common, so they count as one unit, except for rounds
     of the merge base in the same job.
     """
-    pooled = Columns()
+    pooled, beside = Columns(evalsets=now.evalsets), Columns()
     changed: dict[str, None] = {}
-    beside: dict[GroupName, Column] = {}
     accepted: list[Excuse] = []
     for past in before:
         own = in_force(past.meta)
         behind = [each for each in accepted if each not in own]
         accepted += [each for each in own if each not in accepted]
+        meant = {
+            name: _Meant.of(cases, now.evalsets.get(name, Cases()))
+            for name, cases in past.columns.evalsets.items()
+        }
         for key, column in past.columns.groups.items():
             if key not in now.groups:
                 continue
@@ -63,28 +70,55 @@ def pool(
             if facts is None or facts.fingerprint != meta.criteria[name].fingerprint:
                 changed[f"criterion {name}: its options changed"] = None
                 continue
-            target = pooled.groups.setdefault(key, {})
-            for case, cell in column.items():
-                place = (key[1], case)
-                if behind and any(covers(each, key, case) for each in behind):
-                    continue
-                same = case in now.groups[key]
-                if same and past.columns.fingerprints[place] != now.fingerprints[place]:
-                    changed[f"case {key[1]}/{case}: its content changed"] = None
-                    same = False
-                into = target if same else beside.setdefault(key, {})
-                # The cells of a single run are shared, not copied: nothing modifies them.
-                one = cell if is_same_job or len(cell.units) == 1 else cell.as_one_unit()
-                into[case] = into[case].pooled(one) if case in into else one
-    return Pooled(pooled, list(changed), beside)
+            numbers = meant[key[1]].numbers[column.numbers]
+            same = meant[key[1]].same[column.numbers]
+            is_there = now.groups[key].rows_of(numbers) >= 0
+            for case in column.named(is_there & ~same):
+                changed[f"case {key[1]}/{case}: its content changed"] = None
+            counts = _uncovered(column, key, behind)
+            numbers[~(is_there & same & counts)] = -1
+            pooled.column(key).pool(column, numbers, as_unit=not is_same_job)
+            if (others := ~(is_there & same) & counts).any():
+                numbers[:] = -1
+                cases = beside.cases(key[1])
+                numbers[others] = [cases.add(case) for case in column.named(others)]
+                beside.column(key).pool(column, numbers, as_unit=not is_same_job)
+    return Pooled(pooled, list(changed), beside.groups)
+
+
+class _Meant(NamedTuple):
+    """What the cases of an evalset in an earlier run are in this run."""
+
+    numbers: "Whole"
+    """The number of each, -1 if it is not there."""
+    same: "Chosen"
+    """Whether the content of each is the same."""
+
+    @classmethod
+    def of(cls, earlier: Cases, now: Cases) -> Self:
+        numbers = earlier.numbers_in(now)
+        return cls(numbers, earlier.same_in(now, numbers))
+
+
+def _uncovered(column: Column, key: GroupName, excuses: Sequence[Excuse]) -> "Chosen":
+    """Return which rows no excuse covers."""
+    import numpy as np
+
+    found = np.ones(len(column), bool)
+    if excuses:
+        found[:] = [not any(covers(each, key, case) for each in excuses) for case in column]
+    return found
 
 
 def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
     """Yield the cases that no run of the baseline has."""
-    known = {place for past in before for place in past.columns.fingerprints}
-    for evalset, case in now.fingerprints:
-        if (evalset, case) not in known:
-            yield f"{evalset}/{case}"
+    for name, cases in now.evalsets.items():
+        known = [
+            past.columns.evalsets[name].numbers for past in before if name in past.columns.evalsets
+        ]
+        for case in cases.numbers:
+            if not any(case in each for each in known):
+                yield f"{name}/{case}"
 
 
 def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
@@ -105,14 +139,15 @@ def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
         if gone not in seen:
             seen.add(gone)
             yield gone
-    for evalset, case in old.fingerprints:
-        if evalset in evalsets and (evalset, case) not in now.fingerprints:
-            yield Vanished(kind="case", name=case, where=evalset)
+    for evalset in filter(evalsets.__contains__, old.evalsets):
+        for case in old.evalsets[evalset].numbers:
+            if case not in now.evalsets[evalset].numbers:
+                yield Vanished(kind="case", name=case, where=evalset)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Pair:
-    """One case now and before, under one criterion."""
+    """One case now and before, under one criterion; nothing modifies it."""
 
     now: Cell
     before: Cell
@@ -132,6 +167,69 @@ class Pair:
         return [unit for unit in self.before.units if unit]
 
 
+@lru_cache(maxsize=4096)
+def _pair(now: Cell, before: Cell, value: float, base: float) -> Pair:
+    """Return a pair; thousands of cases have the same."""
+    return Pair(now, before, value, base)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Cases that two runs measured, in arrays; a pair is made when somebody looks at it."""
+
+    now: Column
+    before: Column
+    rows: "Whole"
+    """The row of each case in `now`, ascending."""
+    rows_before: "Whole"
+    means: "Floats"
+    """`Pair.value` of each case."""
+    bases: "Floats"
+    """`Pair.base` of each case."""
+
+    @classmethod
+    def of(cls, now: Column, before: Column, best: float | None) -> Self:
+        """Return all cases that both columns measured; they number the cases alike."""
+        import numpy as np
+
+        rows_before, means = before.rows_of(now.numbers), now.with_missing(best)
+        bases = before.means[rows_before] if len(before) else means * math.nan
+        known = (rows_before >= 0) & ~(np.isnan(bases) | np.isnan(means))
+        (rows,) = known.nonzero()
+        return cls(now, before, rows, rows_before[known], means[known], bases[known])
+
+    def where(self, chosen: "Chosen | slice") -> "Pairs":
+        """Return some of the cases."""
+        rows, rows_before = self.rows[chosen], self.rows_before[chosen]
+        means, bases = self.means[chosen], self.bases[chosen]
+        return Pairs(self.now, self.before, rows, rows_before, means, bases)
+
+    def among(self, cases: Container[str]) -> "Chosen":
+        """Return which of these cases are among `cases`."""
+        import numpy as np
+
+        return np.fromiter((case in cases for case in self), bool, len(self))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.now.named(self.rows))
+
+    def __getitem__(self, case: str) -> Pair:
+        place = self.rows.searchsorted(self.now.row(case))
+        return next(self.where(slice(place, place + 1)).values())
+
+    def items(self) -> Iterator[tuple[str, Pair]]:
+        """Yield each case with its pair."""
+        return zip(self, self.values(), strict=True)
+
+    def values(self) -> Iterator[Pair]:
+        """Yield the pair of each case."""
+        cells = self.now.cells(self.rows), self.before.cells(self.rows_before)
+        return map(_pair, *cells, self.means.tolist(), self.bases.tolist())
+
+
 @dataclass(frozen=True)
 class Group:
     """One criterion on one evalset with one agent, now and before."""
@@ -143,12 +241,8 @@ class Group:
     max_drop: float
     left_out: Mapping[str, Excuse] = field(default_factory=dict)
     """Exempted cases: quarantined or accepted."""
-    beside: Column = field(default_factory=dict)
+    beside: Column = field(default_factory=Column)
     """Cases of the baseline that are not compared."""
-    kept: dict[tuple[int, int | None], Mapping[Place, Sample]] = field(
-        default_factory=dict, repr=False
-    )
-    """Cache of the samples by their arguments."""
 
     @property
     def sign(self) -> float:
@@ -162,32 +256,28 @@ class Group:
         return judged and self.facts.tier != "inform" and bool(self.pairs)
 
     @cached_property
-    def pairs(self) -> Mapping[str, Pair]:
+    def pairs(self) -> Pairs:
         """The cases that both runs measured, without exempted ones."""
         if not self.left_out:
             return self.all_pairs
-        return {case: pair for case, pair in self.all_pairs.items() if case not in self.left_out}
+        return self.all_pairs.where(~self.all_pairs.among(self.left_out))
 
     @cached_property
-    def all_pairs(self) -> Mapping[str, Pair]:
+    def all_pairs(self) -> Pairs:
         """The cases that both runs measured, including exempted ones."""
-        best = best_of(self.facts)
-        found: dict[str, Pair] = {}
-        for case, cell in self.now.items():
-            before = self.before.get(case)
-            base = before.value if before else None
-            value = cell.with_missing(best)
-            if before and base is not None and value is not None:
-                found[case] = Pair(cell, before, value, base)
-        return found
+        return Pairs.of(self.now, self.before, best_of(self.facts))
+
+    @cached_property
+    def failing(self) -> Pairs:
+        """The cases of `pairs` of which every measurement of this run fails and none is missing."""
+        return self.pairs.where(self.now.failing(self.facts)[self.pairs.rows])
 
     @cached_property
     def scale(self) -> float:
         """The unit of drops: the width of the range, else the mean of the baseline."""
         if self.facts.interval:
             return self.facts.interval[1] - self.facts.interval[0]
-        bases = [each.base for each in self.all_pairs.values()]
-        return abs(math.fsum(bases)) / max(len(bases), 1)
+        return abs(math.fsum(self.all_pairs.bases)) / max(len(self.all_pairs), 1)
 
     @property
     def least(self) -> float:
@@ -195,15 +285,16 @@ class Group:
         growth = self.facts.max_growth
         return (self.max_drop if growth is None else growth) * self.scale
 
-    @cached_property
+    @property
     def differences(self) -> Sequence[float]:
         """The difference now minus before of each case; below 0 is worse."""
-        return [self.sign * (each.value - each.base) for each in self.pairs.values()]
+        found: list[float] = (self.sign * (self.pairs.means - self.pairs.bases)).tolist()
+        return found
 
-    @property
+    @cached_property
     def drop(self) -> float:
         """The mean drop; below 0 if it got better."""
-        return -math.fsum(self.differences) / len(self.differences) if self.differences else 0.0
+        return -math.fsum(self.differences) / len(self.pairs) if self.pairs else 0.0
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -213,7 +304,7 @@ class Group:
     @property
     def complete(self) -> bool:
         """Whether no case that is compared lacks a measurement."""
-        return not any(each.now.errors for each in self.pairs.values())
+        return not self.now.counts(LOST)[self.pairs.rows].any()
 
     @cached_property
     def steady(self) -> bool:
@@ -222,11 +313,10 @@ class Group:
         A flaky case remains part of history: exempting it, changing it or leaving it out of a run
         does not make the others steady.
         """
-        cells = [each.before for each in self.all_pairs.values()]
+        rows = self.all_pairs.rows_before
         # A single run is not enough: its repeats may be correlated.
-        return any(len(each.units) > 1 for each in cells) and not any(
-            each.varied for each in chain(cells, self.beside.values())
-        )
+        could = bool((self.before.units[rows] > 1).any())
+        return could and not (self.before.varied[rows].any() or self.beside.varied.any())
 
     @cached_property
     def barely_differs(self) -> bool:
@@ -240,17 +330,10 @@ class Group:
         return 0 < len(differing) <= _FEW and max(differing) < 0
 
     @cached_property
-    def stored_means(self) -> Sequence[Sequence[float]]:
+    def stored_means(self) -> "Sequence[Floats]":
         """For each stored run, the mean of each case in all runs, as a share of the scale."""
-        cells = [pair.before for pair in self.all_pairs.values()]
-        longest = max((len(cell.units) for cell in cells), default=0)
-        scale = self.scale or 1.0
-        means = [
-            [mean(unit) / scale for unit in cell.units]
-            for cell in cells
-            if len(cell.units) == longest and all(cell.units)
-        ]
-        return [*zip(*means, strict=True)]
+        means = self.before.unit_means(self.all_pairs.rows_before)
+        return [*(means.T / (self.scale or 1.0))]
 
     @cached_property
     def sampling(self) -> float:
@@ -258,8 +341,8 @@ class Group:
 
         There are several stored runs.
         """
-        cases = [*zip(*self.stored_means, strict=True)]
-        return math.fsum(map(_variance, cases)) / len(cases) ** 2
+        cases = zip(*(run.tolist() for run in self.stored_means), strict=True)
+        return math.fsum(map(_variance, cases)) / len(self.stored_means[0]) ** 2
 
     @property
     def exchanges(self) -> int:
@@ -268,9 +351,7 @@ class Group:
         Exempted cases count, so that an exemption does not shift the budget to another guard.
         """
         ways = 1
-        best = best_of(self.facts)
-        for pair in islice(self.all_pairs.values(), _ENOUGH):
-            sample = self._sample(pair, 0, best)
+        for sample in self.samples_of(self.all_pairs.where(slice(_ENOUGH)), 0):
             ways *= math.comb(len(sample.new) + len(sample.old), len(sample.new))
         return ways
 
@@ -286,38 +367,61 @@ class Group:
         """Return True if the mean of each of these cases fails now."""
         return not any(self.passed(self.all_pairs[case].value) for case in cases)
 
-    def samples(self, look: int, before: int | None = None) -> Mapping[Place, Sample]:
+    def samples(self, look: int, before: int | None = None) -> Samples:
         """Return the samples to permute, with the rounds up to `look`, as shares of the scale.
 
         `before` limits the rounds of what is compared with; by default there is no limit.
         """
-        if (look, before) not in self.kept:
-            best = best_of(self.facts)
-            self.kept[look, before] = {
-                (self.key.agent, self.key.evalset, case): self._sample(pair, look, best, before)
-                for case, pair in self.pairs.items()
-            }
-        return self.kept[look, before]
+        return _GroupSamples(self, look, before)
 
-    def _sample(
-        self, pair: Pair, look: int, best: float | None, before: int | None = None
-    ) -> Sample:
-        rounds, runs = pair.rounds(look), pair.runs_before[:before]
-        # Runs are exchanged as a whole.  Means of fewer repeats vary more, so of each run as many
-        # count as the shortest has.
-        if not pair.now.errors and rounds:
-            size = min(len(each) for each in (*rounds, *runs))
-            new, old = ([mean(each[:size]) for each in units] for units in (rounds, runs))
-        else:
-            missing = [best] * pair.now.errors if best is not None else []
-            new = [*(value for each in rounds for value in each), *missing]
-            old = [value for each in runs for value in each]
-        shares = self.sign / (self.scale or 1.0)
+    def samples_of(self, pairs: Pairs, look: int, before: int | None = None) -> Iterator[Sample]:
+        """Yield the sample of each case."""
+        best, shares = best_of(self.facts), self.sign / (self.scale or 1.0)
         margin = 1 + self.sign * -(self.facts.max_growth or 0.0)
-        return Sample(
-            tuple(value * shares for value in new),
-            tuple(value * shares * margin for value in old),
-        )
+        return (_sample(each, look, before, best, shares, margin) for each in pairs.values())
+
+
+@lru_cache(maxsize=4096)
+def _sample(  # noqa: PLR0913, PLR0917  # everything that a sample depends on
+    pair: Pair, look: int, before: int | None, best: float | None, shares: float, margin: float
+) -> Sample:
+    """Return the sample of a case; thousands of cases have the same."""
+    rounds, runs = pair.rounds(look), pair.runs_before[:before]
+    # Runs are exchanged as a whole.  Means of fewer repeats vary more, so of each run as many
+    # count as the shortest has.
+    if not pair.now.errors and rounds:
+        size = min(len(each) for each in (*rounds, *runs))
+        new, old = ([mean(each[:size]) for each in units] for units in (rounds, runs))
+    else:
+        missing = [best] * pair.now.errors if best is not None else []
+        new = [*(value for each in rounds for value in each), *missing]
+        old = [value for each in runs for value in each]
+    return Sample(
+        tuple(value * shares for value in new),
+        tuple(value * shares * margin for value in old),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _GroupSamples:
+    """The samples of a group; each is made when somebody looks at it."""
+
+    group: Group
+    look: int
+    before: int | None
+
+    def __len__(self) -> int:
+        return len(self.group.pairs)
+
+    def items(self) -> Iterator[tuple[Place, Sample]]:
+        """Yield the place and the sample of each case."""
+        key = self.group.key
+        for case, sample in zip(self.group.pairs, self.values(), strict=True):
+            yield (key.agent, key.evalset, case), sample
+
+    def values(self) -> Iterator[Sample]:
+        """Yield the sample of each case."""
+        return self.group.samples_of(self.group.pairs, self.look, self.before)
 
 
 def groups_of(
@@ -329,10 +433,10 @@ def groups_of(
             key,
             meta.criteria[key.criterion],
             now.groups[name],
-            before.columns.groups.get(name, {}),
+            before.columns.groups.get(name, Column(now.groups[name].cases)),
             max_drop,
             left_out.get(name, {}),
-            before.beside.get(name, {}),
+            before.beside.get(name, Column()),
         )
         for key in now.group_keys()
         for name in [(key.agent, key.evalset, key.criterion)]

@@ -6,7 +6,6 @@ page of 100,000 cases answers as fast as one of ten.
 
 import base64
 import gzip
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,13 +14,13 @@ from typing import Any
 from pydantic_core import to_json
 
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import GroupKey, Report
+from ci_eval.records.findings import Report
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Trace
 from ci_eval.reporters._case_changes import Place
 from ci_eval.reporters._evidence import exhibits_of, response_words, wrapped
+from ci_eval.reporters._html_index import CaseIndex, dumped
 from ci_eval.reporters._judge_evidence import cited
-from ci_eval.reporters._report_page import run_command
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.traces_file import Conversations
 from ci_eval.text.sanitize import one_line
@@ -38,37 +37,6 @@ _GIST = 80
 _MAX_CITED = 50
 _BAD = (Status.FAILED, Status.ERROR)
 _PASSING = (Status.PASSED, Status.SKIPPED)
-_BY_GRAVITY = "spfe"
-"""The first letters of the statuses, which stand for them."""
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
-
-
-@dataclass
-class _Case:
-    """What the index holds of one case with one agent."""
-
-    tags: tuple[str, ...] = ()
-    status: str = "s"
-    line: int = 0
-    gist: str = ""
-    duration_s: float = 0.0
-    trials: list[int] = field(default_factory=list)
-    before: list[int] = field(default_factory=list)
-    """Trials without the change."""
-    sums: dict[str, list[float]] = field(default_factory=dict)
-    """The sum of the values under each criterion, and their number."""
-
-    def add(self, result: TrialResult, number: int) -> None:
-        self.status = max(self.status, result.status[0], key=_BY_GRAVITY.index)
-        self.line = self.line or result.line or 0
-        self.tags = self.tags or result.tags
-        self.duration_s += result.duration_s
-        self.trials.append(number)
-        for each in result.scores if not result.confirms else ():
-            if each.value is not None:
-                found = self.sums.setdefault(each.name, [0.0, 0])
-                found[0] += each.value
-                found[1] += 1
 
 
 @dataclass
@@ -78,7 +46,7 @@ class CaseData:
     report: Report
     max_bytes: int
     """The most bytes of all chunks together."""
-    cases: dict[Place, _Case] = field(default_factory=dict)
+    index: CaseIndex = field(init=False)
     chunks: dict[int, str] = field(default_factory=dict)
     """Compressed trials by number: even ones hold trials that did not pass."""
     left_out: int = 0
@@ -86,29 +54,30 @@ class CaseData:
     _open: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
     """The trials of the last chunk of each kind: those that did not pass, and those that did."""
     _counts: list[int] = field(default_factory=lambda: [0, 0])
-    values: dict[GroupKey, list[float]] = field(default_factory=dict)
-    """The mean of each case, by criterion, evalset and agent."""
+
+    def __post_init__(self) -> None:
+        self.index = CaseIndex(self.report, CHUNK)
 
     def read(self, results: Iterable[TrialResult], conversations: Conversations) -> None:
         """Take in the results of a run."""
         for result in results:
-            case = self.cases.setdefault(Place.of(result.key), _Case())
+            case = self.index.number(Place.of(result.key))
             is_calm = result.status in _PASSING
             # The first trial of a case shows what is asked; of others that pass, scores do.
-            trace = conversations.of(result.key) if not (is_calm and case.trials) else None
-            if not case.gist:
-                case.gist = _gist(result, trace)
-            case.add(result, self._add(_trial(result, trace), int(is_calm)))
+            is_shown = case is None or not is_calm
+            trace = conversations.of(result.key) if is_shown else None
+            gist = "" if self.index.has_gist(case) else _gist(result, trace)
+            self.index.add(result, self._add(_trial(result, trace), int(is_calm)), gist)
 
     def read_before(self, results: Iterable[TrialResult], conversations: Conversations) -> None:
         """Take in the trials without the change, of the cases that changed or did not pass."""
         changes = self.report.comparison.changes if self.report.comparison else ()
         wanted = {*map(Place.of_change, changes), *(Place.of(r.key) for r in self.report.worst)}
         for result in results:
-            case = self.cases.get(Place.of(result.key))
-            if case and Place.of(result.key) in wanted:
+            case = self.index.number(Place.of(result.key))
+            if case is not None and Place.of(result.key) in wanted:
                 trial = _trial(result, conversations.of(result.key))
-                case.before.append(self._add(trial, 0))
+                self.index.add_before(case, self._add(trial, 0))
 
     def _add(self, trial: dict[str, Any], kind: int) -> int:
         """Add a trial to the chunks of a kind, and return its number."""
@@ -124,10 +93,6 @@ class CaseData:
         for kind in (0, 1):
             self._pack(kind)
         self._fit()
-        for place, case in self.cases.items():
-            for name, (total, number) in case.sums.items():
-                key = GroupKey(agent=place.agent, evalset=place.evalset, criterion=name)
-                self.values.setdefault(key, []).append(total / number)
 
     def _pack(self, kind: int) -> None:
         trials = self._open[kind]
@@ -149,101 +114,6 @@ class CaseData:
         for kind in (0, 1):
             kept = sum(number % 2 == kind for number in self.chunks)
             self.left_out += max(self._counts[kind] - kept * CHUNK, 0)
-
-    def index(self) -> str:
-        """Return the index as JSON for a script element."""
-        meta = self.report.meta
-        agents, evalsets = [*meta.agents], [*meta.evalsets]
-        criteria = [*meta.criteria]
-        marks = self._marks()
-        columns: dict[str, list[Any]] = {
-            key: [] for key in ("id", "agent", "evalset", "line", "gist", "seconds", "trials")
-        }
-        tagged: dict[str, list[int]] = {}
-        scores: list[list[float | None]] = [[] for _ in criteria]
-        for number, (place, case) in enumerate(self.cases.items()):
-            for tag in case.tags:
-                tagged.setdefault(tag, []).append(number)
-            columns["id"].append(place.case)
-            columns["agent"].append(_position(agents, place.agent))
-            columns["evalset"].append(_position(evalsets, place.evalset))
-            columns["line"].append(case.line)
-            columns["gist"].append(case.gist)
-            columns["seconds"].append(round(case.duration_s, 3))
-            columns["trials"].append(case.trials)
-            for column, name in zip(scores, criteria, strict=True):
-                total, count = case.sums.get(name, (0.0, 0))
-                column.append(round(total / count, 4) if count else None)
-        return in_script(
-            {
-                "command": run_command(meta),
-                "agents": agents,
-                "evalsets": evalsets,
-                "files": [each.path for each in meta.evalsets.values()],
-                "criteria": criteria,
-                "better": [each.better for each in meta.criteria.values()],
-                "thresholds": [each.threshold for each in meta.criteria.values()],
-                "status": "".join(case.status for case in self.cases.values()),
-                "marks": "".join(marks.get(place, "-") for place in self.cases),
-                "tags": [*tagged.items()],
-                "changes": self._changes(),
-                "before": {
-                    n: each.before for n, each in enumerate(self.cases.values()) if each.before
-                },
-                "scores": scores,
-                "chunk": CHUNK,
-                **columns,
-            }
-        )
-
-    def _marks(self) -> dict[Place, str]:
-        """Return a letter for each case that changed, is flaky or is exempt; later ones win."""
-        found: dict[Place, str] = {}
-        comparison = self.report.comparison
-        if not comparison:
-            return found
-        for flaky in comparison.flaky:
-            found[Place(flaky.group.agent, flaky.group.evalset, flaky.case)] = "k"
-        for change in comparison.changes:
-            place = Place.of_change(change)
-            if change.excused:
-                found[place] = "q"
-            elif found.get(place) not in ("b", "q"):
-                is_sure = change.certain and change.change != "fixed"
-                found[place] = "b" if is_sure else "x" if change.change == "fixed" else "w"
-        exempt = {case for each in comparison.excused if not each.expired for case in each.cases}
-        for place in self.cases:
-            if f"{place.evalset}/{place.case}" in exempt:
-                found[place] = "q"
-        return found
-
-    def _changes(self) -> dict[int, list[list[str | float | None]]]:
-        """Return how cases changed: criterion, score before and now, and the trials."""
-        numbers = {place: number for number, place in enumerate(self.cases)}
-        found: dict[int, list[list[str | float | None]]] = {}
-        for each in self.report.comparison.changes if self.report.comparison else ():
-            number = numbers.get(Place.of_change(each))
-            if number is not None:
-                row = [each.group.criterion, each.baseline, each.value, report_phrases.trials(each)]
-                found.setdefault(number, []).append(row)
-        return found
-
-
-def in_script(value: object) -> str:
-    """Return `value` as JSON that a script element can hold: nothing in it is markup."""
-    return _dumped(value).replace("<", "\\u003c")
-
-
-def _dumped(value: object) -> str:
-    # Only ASCII, so that any text can be written.
-    return _ENCODER.encode(value)
-
-
-def _position(names: list[str], name: str) -> int:
-    """Return the position of `name`, which a damaged run may not have named."""
-    if name not in names:
-        names.append(name)
-    return names.index(name)
 
 
 def _gist(result: TrialResult, trace: Trace | None) -> str:
@@ -324,7 +194,7 @@ def _turns(trace: Trace) -> Iterator[dict[str, Any]]:
 
 
 def _json(value: object) -> str:
-    return "" if value is None else _cut(_dumped(value))
+    return "" if value is None else _cut(dumped(value))
 
 
 def _cut(text: str) -> str:

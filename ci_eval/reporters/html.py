@@ -123,7 +123,7 @@ class Html(Reporter):
             {
                 "page": page,
                 "failure": failure,
-                "cases": len(data.cases),
+                "cases": len(data.index),
                 "left_out": data.left_out,
             },
             markup={
@@ -132,11 +132,12 @@ class Html(Reporter):
                 "script": script,
                 "style_hash": _hash(style),
                 "script_hash": _hash(script),
-                "index": data.index(),
             },
         )
-        head, _, tail = text.rpartition("<!--chunks-->\n")
-        yield head.lstrip()
+        head, _, tail = text.rpartition("<!--data-->\n")
+        yield f'{head.lstrip()}<script type="application/json" id="index">'
+        yield from data.index.written()
+        yield "</script>\n"
         for number, chunk in sorted(data.chunks.items()):
             yield f'<script type="text/plain" id="chunk-{number}">{chunk}</script>\n'
         yield tail
@@ -163,7 +164,7 @@ def _overview(report: Report, data: CaseData) -> Overview:
             row,
             lines.get(row.summary.group),
             bars_of(means, row.summary.interval)
-            if (means := data.values.get(row.summary.group))
+            if (means := data.index.means(row.summary.group))
             else None,
         )
         for row in rows

@@ -139,6 +139,8 @@ class _Document:
     tests: int
     room: int
     """Characters left for the bodies of test cases."""
+    classes: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The name of each suite."""
 
     def head(self, suite: _Suite) -> str:
         meta = self.report.meta
@@ -159,9 +161,11 @@ class _Document:
         return f"  <testsuite{_attributes(attributes)}>\n{properties}"
 
     def _class(self, agent: str, evalset: str) -> str:
-        # One by one: the end of a name and the next dot may look like a terminal sequence.
-        names = (clean(each) for each in (self.report.meta.suite, agent, evalset))
-        return terminal(".".join(names), _MAX_NAME)
+        if (agent, evalset) not in self.classes:
+            # One by one: the end of a name and the next dot may look like a terminal sequence.
+            names = (clean(each) for each in (self.report.meta.suite, agent, evalset))
+            self.classes[agent, evalset] = terminal(".".join(names), _MAX_NAME)
+        return self.classes[agent, evalset]
 
     def _suite_properties(self, suite: _Suite) -> Iterator[tuple[str, str]]:
         meta, verdict = self.report.meta, self.report.verdict

@@ -77,7 +77,9 @@ def run(
         collected, plan.config.gate, baseline, arms.confirmation(), weakened=weakened
     )
     report = context.secrets.cleaned(report)  # a stored baseline may be older than a secret
-    write_report(report, collected.run, outputs.folder, plan.config.reports, context.secrets)
+    observed = collected.run
+    del arms, baseline, collected  # their values take much memory, and documents are large, too
+    write_report(report, observed, outputs.folder, plan.config.reports, context.secrets)
     outputs.publish(report)
     return report
 

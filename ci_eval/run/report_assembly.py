@@ -72,7 +72,7 @@ def worst_results(
     worse = [each for each in changes if each.change != "fixed"]
     bad = (Status.FAILED, Status.ERROR)
     wanted = [(each.group.agent, each.group.evalset, each.case) for each in worse]
-    wanted += [place for place, status in columns.cases(run.meta.criteria) if status in bad]
+    wanted += [place for place, status in columns.statuses(run.meta.criteria) if status in bad]
     chosen = {place: rank for rank, place in enumerate([*dict.fromkeys(wanted)][:limit])}
     if not chosen:
         return

@@ -21,6 +21,7 @@ from ci_eval.records.results import RunMeta
 from ci_eval.records.trials import Trial
 from ci_eval.run.collect import Tally
 from ci_eval.run.plan import Plan
+from ci_eval.run_files.score_column import Column
 from ci_eval.run_files.score_table import Past
 
 Place = tuple[str, str, str]
@@ -170,9 +171,10 @@ def _confirming(breaks: Sequence[Breaks], examined: Examined) -> _Confirming:
         draws = each.draws if arm else dict.fromkeys(each.suspects, (each.wanted, 0))
         for case, more in draws.items():
             place = (key.agent, key.evalset, case)
-            columns = each.group.now, arm.before if arm else {}
+            columns = each.group.now, arm.before if arm else Column()
             for numbers, count, column in zip(found, more, columns, strict=True):
-                held = column[case].confirmations if case in column else 0
+                cell = column.get(case)
+                held = cell.confirmations if cell else 0
                 end = max(numbers[place].stop if place in numbers else 0, held + count)
                 if count:
                     numbers[place] = range(held, end)

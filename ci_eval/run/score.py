@@ -173,7 +173,9 @@ async def _score(
 
 def _bounded(found: Score) -> Score:
     """Return `found` with its reason and its evidence shortened."""
-    update: dict[str, Any] = {"reason": _shortened_text(found.reason)}
+    update: dict[str, Any] = {}
+    if len(found.reason) > MAX_EVIDENCE_CHARS:
+        update["reason"] = _shortened_text(found.reason)
     if found.evidence:
         update["evidence"] = shortened(found.evidence)
     if any(part.evidence for part in found.invocations):
@@ -181,7 +183,7 @@ def _bounded(found: Score) -> Score:
             part.model_copy(update={"evidence": shortened(part.evidence)})
             for part in found.invocations
         )
-    return found.model_copy(update=update)
+    return found.model_copy(update=update) if update else found
 
 
 def shortened(value: Json) -> Json:

@@ -110,9 +110,9 @@ def seconds_of(past: Sequence[Past]) -> dict[Place, float]:
     found: dict[Place, list[float]] = {}
     for run in past:
         for (agent, evalset, _), column in run.columns.groups.items():
-            for case, cell in column.items():
-                if cell.seconds and cell.trials:
-                    found.setdefault((agent, evalset, case), []).append(cell.seconds / cell.trials)
+            for case, seconds in zip(column, column.seconds.tolist(), strict=True):
+                if seconds:
+                    found.setdefault((agent, evalset, case), []).append(seconds)
     return {place: statistics.median(each) for place, each in found.items()}
 
 

@@ -105,13 +105,10 @@ class Journal:
             case_fingerprint=case_fingerprint if trace is found else "",
             **({"output": trace.output} if trace.output else {}),
         )
-        self._traces.write(trace.key, line.encode())
+        self._traces.append(line.encode())
 
     def copy(self, path: Path, belongs: Callable[[TrialKey], bool]) -> None:
-        """Add the traces in the file of another run, as they are, of the trials that belong here.
-
-        `observed` does not return them, so that they replace no trial of this run.
-        """
+        """Add the traces in the file of another run, as they are, of trials that belong here."""
         for key, line in _traces(path):
             if belongs(key):
                 self._traces.append(line)
@@ -136,7 +133,7 @@ class Journal:
         self._begun.write(key, _line(row).encode())
 
     def observed(self, trial: Trial) -> Trace | Begun | None:
-        """Return the trace or the progress of `trial` from an earlier run, if usable.
+        """Return the trace or the progress of `trial` from the run that is resumed, if usable.
 
         Failed trials and trials of other code, or of cases that have changed since, are not reused.
         """
@@ -151,8 +148,9 @@ class Journal:
 
     def _unfinished(self, trial: Trial) -> Begun | None:
         row = self._begun.read(trial.key)
-        applies = not row.get("over") and row.get("case_fingerprint") == of_question(trial.case)
-        if not applies or not self._is_ours(row):
+        if not row or row.get("over"):
+            return None
+        if row.get("case_fingerprint") != of_question(trial.case) or not self._is_ours(row):
             return None
         with suppress(ValueError):
             return Begun.model_validate(row)
@@ -171,7 +169,7 @@ class _Lines:
     def __init__(self, path: Path, *, resume: bool) -> None:
         self.path = path
         self.places: dict[TrialKey, int] = {}
-        """Offset of the last line about each trial."""
+        """Offset of the last line about each trial, of those that were there or `write` added."""
         self._resume = resume
 
     def __enter__(self) -> Self:
@@ -200,6 +198,7 @@ class _Lines:
                 self.places[key] = whole
             whole = self._file.tell()
         self._file.truncate(whole)
+        self._file.seek(whole)
 
     def _read_line(self) -> bytes:
         """Return the next line; of a line that is too long, its end, which does not parse."""
@@ -212,8 +211,8 @@ class _Lines:
         self.places[key] = self.append(line)
 
     def append(self, line: bytes) -> int:
-        """Add a line, which is not indexed, and return its offset."""
-        offset = self._file.seek(0, 2)
+        """Add a line, which `read` does not find, and return its offset."""
+        offset = self._file.tell()
         self._file.write(line)
         self._file.flush()
         return offset
@@ -223,7 +222,9 @@ class _Lines:
         if key not in self.places:
             return {}
         self._file.seek(self.places[key])
-        return row_of(self._file.readline(MAX_LINE_BYTES))
+        row = row_of(self._file.readline(MAX_LINE_BYTES))
+        self._file.seek(0, 2)
+        return row
 
 
 def names_of(key: TrialKey) -> dict[str, Json]:

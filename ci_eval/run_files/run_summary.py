@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Counts, GroupKey, Noted, NotedGroup
 from ci_eval.records.results import Run, RunMeta
-from ci_eval.run_files.score_table import Columns, Past, mean_of
+from ci_eval.run_files.score_column import mean_of
+from ci_eval.run_files.score_table import Columns, Past
 
 
 def note(past: Past) -> Noted:
@@ -33,11 +34,11 @@ def _noted(meta: RunMeta, columns: Columns, costs: Mapping[tuple[str, str, str],
         created=meta.created,
         commit=meta.commit,
         branch=meta.branch,
-        cases=_counts([status for _, status in columns.cases(meta.criteria)]),
+        cases=_counts([status for _, status in columns.statuses(meta.criteria)]),
         groups=tuple(
             NotedGroup(
                 group=GroupKey(agent=place[0], evalset=place[1], criterion=place[2]),
-                cases=_counts([cell.status(meta.criteria[place[2]]) for cell in column.values()]),
+                cases=_counts(column.statuses(meta.criteria[place[2]])),
                 value=mean_of(column),
                 cost_usd=costs.get(place),
             )

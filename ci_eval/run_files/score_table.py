@@ -1,9 +1,7 @@
-"""The values of a run by criterion and case; compact enough for 100,000 cases."""
+"""The values of a run by criterion and case."""
 
-import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -12,179 +10,23 @@ from ci_eval.records.findings import GroupKey
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.results import CriterionFacts, RunMeta, Score, TrialResult
+from ci_eval.run_files.score_column import (
+    CONFIRMING,
+    LOST,
+    MEASURED,
+    SKIPPED,
+    UNCONFIRMED,
+    Cases,
+    Column,
+)
 
-
-@dataclass(eq=False, slots=True)
-class Cell:
-    """All observations of one case under one criterion."""
-
-    units: tuple[tuple[float, ...], ...] = ()
-    """The measured values, grouped by run and rerun round: repeats of one group may be
-    correlated."""
-    confirming: tuple[float, ...] = ()
-    """The values of confirming trials."""
-    unconfirmed: int = 0
-    """The number of confirming trials that ended in an error."""
-    lost: tuple[int, ...] = ()
-    """The group of each observation that ended in an error."""
-    skipped: int = 0
-    seconds: float = 0.0
-    """The duration of all trials together."""
-
-    def add(self, score: Score, result: TrialResult) -> None:
-        """Add one observation."""
-        self.seconds += result.duration_s
-        value = score.value
-        if value is None and score.status is not Status.ERROR:
-            self.skipped += 1
-        elif value is None and result.confirms:
-            self.unconfirmed += 1
-        elif value is None:
-            self.lost += (result.round,)
-        elif result.confirms:
-            self.confirming += (value,)
-        elif not self.units and not result.round:
-            self.units = _one(value)
-        else:
-            units = [*self.units, *[()] * (result.round + 1 - len(self.units))]
-            units[result.round] += (value,)
-            self.units = tuple(units)
-
-    def pooled(self, other: "Cell") -> "Cell":
-        """Return the observations of both cells."""
-        lost = self.lost + tuple(unit + len(self.units) for unit in other.lost)
-        units, skipped = self.units + other.units, self.skipped + other.skipped
-        return Cell(units, lost=lost, skipped=skipped, seconds=self.seconds + other.seconds)
-
-    def as_one_unit(self) -> "Cell":
-        """Return a copy with all observations in one group."""
-        values = tuple(self.observations)
-        units, lost = (values,) if values else (), (0,) * self.errors
-        return Cell(units, lost=lost, skipped=self.skipped, seconds=self.seconds)
-
-    def filled(self, value: float) -> "Cell":
-        """Return a copy with `value` for every missing observation."""
-        units = [*self.units, *[()] * (max(self.lost, default=-1) + 1 - len(self.units))]
-        for unit in self.lost:
-            units[unit] += (value,)
-        return replace(self, units=tuple(units), lost=())
-
-    @property
-    def errors(self) -> int:
-        """The number of observations that ended in an error."""
-        return len(self.lost)
-
-    @property
-    def confirmations(self) -> int:
-        """The number of confirming trials, whether they could be observed or not."""
-        return len(self.confirming) + self.unconfirmed
-
-    @property
-    def observations(self) -> Sequence[float]:
-        """All measured values, without those of confirming trials."""
-        if len(self.units) == 1:
-            return self.units[0]
-        return [value for unit in self.units for value in unit]
-
-    @property
-    def trials(self) -> int:
-        """The number of trials."""
-        return self.measured + self.errors + self.confirmations + self.skipped
-
-    @property
-    def measured(self) -> int:
-        """The number of measured values."""
-        return sum(map(len, self.units))
-
-    @property
-    def applies(self) -> bool:
-        """True if something was measured, or should have been."""
-        return bool(self.measured or self.lost)
-
-    @property
-    def value(self) -> float | None:
-        """The mean of the measured values; exact if they are all equal."""
-        values = self.observations
-        return mean(values) if values else None
-
-    @property
-    def varied(self) -> bool:
-        """True if the observations differ."""
-        return len({*self.observations}) > 1
-
-    def lacks(self, facts: CriterionFacts) -> bool:
-        """Return True if missing observations could change the findings on the case."""
-        return bool(self.errors or (self.unconfirmed and self.status(facts) is Status.FAILED))
-
-    def with_missing(self, value: float | None) -> float | None:
-        """Return the mean with `value` for every missing observation.
-
-        `None` if observations are missing and `value` is `None`, as for unbounded measures.
-        """
-        if not self.errors:
-            return self.value
-        if value is None:
-            return None
-        values = [*self.observations, *[value] * self.errors]
-        return math.fsum(values) / len(values)
-
-    def status(self, facts: CriterionFacts) -> Status:
-        """Return the status; failed if it fails whatever the missing observations."""
-        if self.errors:
-            best_mean = self.with_missing(best_of(facts))
-            fails = self.measured and best_mean is not None and not passes(best_mean, facts)
-            return Status.FAILED if fails else Status.ERROR
-        value = self.value
-        if value is None:
-            return Status.SKIPPED
-        return Status.PASSED if passes(value, facts) else Status.FAILED
-
-
-@lru_cache(maxsize=1024)
-def _one(value: float) -> tuple[tuple[float, ...], ...]:
-    """Return the units of a single value, which thousands of cells share."""
-    return ((value,),)
-
-
-def best_of(facts: CriterionFacts) -> float | None:
-    """Return the best possible value; `None` if unbounded."""
-    greatest = max if facts.better == "higher" else min
-    return greatest(facts.interval) if facts.interval else None
-
-
-def worst_of(facts: CriterionFacts) -> float | None:
-    """Return the worst possible value; `None` if unbounded."""
-    least = min if facts.better == "higher" else max
-    return least(facts.interval) if facts.interval else None
-
-
-def passes(value: float, facts: CriterionFacts) -> bool:
-    """Return True if `value` meets the threshold, or if there is none."""
-    if facts.threshold is None:
-        return True
-    return value >= facts.threshold if facts.better == "higher" else value <= facts.threshold
-
-
-def mean(values: Sequence[float]) -> float:
-    """Return the mean of at least one value; exact if they are all equal."""
-    if len(values) == 1 or len({*values}) == 1:
-        return values[0]
-    return math.fsum(values) / len(values)
-
-
-Column = dict[str, Cell]
-"""One criterion on one evalset with one agent: a cell for each case."""
 Facts = Mapping[str, CriterionFacts]
 """The settings of each criterion."""
 Exempted = Mapping[tuple[str, str, str], Container[str]]
 """The cases that do not count, by agent, evalset and criterion."""
 _NO_CASES: Exempted = MappingProxyType({})
-
-
-def mean_of(column: Column) -> float | None:
-    """Return the mean over the measured cases; `None` if there are none."""
-    values = [cell.value for cell in column.values() if cell.value is not None]
-    return math.fsum(values) / len(values) if values else None
+_RANKS = {Status.SKIPPED: 0, Status.PASSED: 1, Status.ERROR: 2, Status.FAILED: 3}
+"""Which status of a criterion counts most for a case: a failure is certain, an error is not."""
 
 
 @dataclass
@@ -193,8 +35,8 @@ class Columns:
 
     groups: dict[tuple[str, str, str], Column] = field(default_factory=dict)
     """By agent, evalset and criterion."""
-    fingerprints: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Fingerprint of each case, by evalset and case."""
+    evalsets: dict[str, Cases] = field(default_factory=dict)
+    """The cases of each evalset."""
     models: tuple[ServedModel, ...] = ()
     """The model versions that answered."""
     metered: ModelUsage = field(default_factory=ModelUsage)
@@ -207,13 +49,24 @@ class Columns:
         if result.metered:
             self.metered += result.metered.alone
             self.metered_trials += 1
-        self.fingerprints[key.evalset, key.case] = result.case_fingerprint
         self.models = merged(self.models, result.served)
+        number = self.cases(key.evalset).add(key.case, result.case_fingerprint)
         for score in result.scores:
-            column = self.groups.setdefault((key.agent, key.evalset, score.name), {})
-            if key.case not in column:
-                column[key.case] = Cell()
-            column[key.case].add(score, result)
+            column = self.column((key.agent, key.evalset, score.name))
+            kind = _kind(score, result)
+            column.put(number, score.value, kind, result.round, result.duration_s)
+
+    def cases(self, evalset: str) -> Cases:
+        """Return the cases of an evalset, to which more can be added."""
+        if evalset not in self.evalsets:
+            self.evalsets[evalset] = Cases()
+        return self.evalsets[evalset]
+
+    def column(self, group: tuple[str, str, str]) -> Column:
+        """Return the column of an agent, evalset and criterion, to which more can be added."""
+        if group not in self.groups:
+            self.groups[group] = Column(self.cases(group[1]))
+        return self.groups[group]
 
     @classmethod
     def of(cls, results: Iterable[TrialResult]) -> "Columns":
@@ -230,13 +83,10 @@ class Columns:
 
     def filled(self, criteria: Facts) -> "Columns":
         """Return a copy in which every missing observation just passes."""
-        found = Columns(fingerprints=self.fingerprints)
+        found = Columns(evalsets=self.evalsets)
         for key, column in self.groups.items():
             threshold = criteria[key[2]].threshold
-            found.groups[key] = {
-                case: cell.filled(threshold) if cell.lost and threshold is not None else cell
-                for case, cell in column.items()
-            }
+            found.groups[key] = column if threshold is None else column.filled(threshold)
         return found
 
     def incomplete(self, criteria: Facts, excused: Exempted = _NO_CASES) -> int:
@@ -248,13 +98,11 @@ class Columns:
             if judged and facts.tier == "block":
                 left_out = excused.get((agent, evalset, name), ())
                 places |= {
-                    (agent, evalset, case)
-                    for case, cell in column.items()
-                    if case not in left_out and cell.lacks(facts)
+                    (agent, evalset, case) for case in column.lacking(facts) if case not in left_out
                 }
         return len(places)
 
-    def cases(
+    def statuses(
         self, criteria: Facts, excused: Exempted = _NO_CASES
     ) -> Iterator[tuple[tuple[str, str, str], Status]]:
         """Yield each case, by agent, evalset and id, with its overall status.
@@ -262,40 +110,65 @@ class Columns:
         A case passes if all blocking criteria pass. Criteria that only inform or warn do not
         count, nor do `excused` cases of a group. A case without any counting criterion is skipped.
         """
-        worst: dict[tuple[str, str], dict[str, list[Status]]] = {}
-        for (agent, evalset, name), column in self.groups.items():
-            facts = criteria[name]
-            left_out = excused.get((agent, evalset, name), ())
-            cases = worst.setdefault((agent, evalset), {})
-            for case, cell in column.items():
-                statuses = cases.setdefault(case, [])
-                if facts.judges and case not in left_out:
-                    statuses.append(cell.status(facts))
-        for (agent, evalset), cases in worst.items():
-            for case, statuses in cases.items():
-                failed = Status.FAILED in statuses
-                yield (agent, evalset, case), Status.FAILED if failed else Status.worst(statuses)
+        for (agent, evalset), groups in self._by_pair().items():
+            worst: list[Status | None] = [None] * len(self.evalsets[evalset].numbers)
+            for group in groups:
+                column, facts = self.groups[group], criteria[group[2]]
+                left_out = excused.get(group, ())
+                statuses = (
+                    column.statuses(facts) if facts.judges else [Status.SKIPPED] * len(column)
+                )
+                for number, case, status in zip(
+                    column.numbers.tolist(), column, statuses, strict=True
+                ):
+                    counts = Status.SKIPPED if case in left_out else status
+                    worst[number] = max(
+                        worst[number] or Status.SKIPPED, counts, key=_RANKS.__getitem__
+                    )
+            for case, found in zip(self.evalsets[evalset].numbers, worst, strict=True):
+                if found is not None:
+                    yield (agent, evalset, case), found
 
     def unjudged(self, criteria: Facts) -> Iterator[tuple[str, str, str]]:
         """Yield each case, by agent, evalset and id, to which no blocking criterion applies.
 
         An error does not count: the criterion applies, but could not measure the case.
         """
-        judged: dict[tuple[str, str, str], bool] = {}
-        for (agent, evalset, name), column in self.groups.items():
-            judges = criteria[name].judges
-            for case, cell in column.items():
-                place = agent, evalset, case
-                judged[place] = judged.get(place, False) or (judges and cell.applies)
-        yield from (place for place, found in judged.items() if not found)
+        for (agent, evalset), groups in self._by_pair().items():
+            judged: dict[int, bool] = {}
+            names = [*self.evalsets[evalset].numbers]
+            for group in groups:
+                column, judges = self.groups[group], criteria[group[2]].judges
+                applies = (column.counts(MEASURED, LOST) > 0).tolist()
+                for number, found in zip(column.numbers.tolist(), applies, strict=True):
+                    judged[number] = judged.get(number, False) or (judges and found)
+            yield from (
+                (agent, evalset, names[each]) for each, found in judged.items() if not found
+            )
+
+    def _by_pair(self) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
+        """Return the groups of each agent and evalset."""
+        found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+        for group in self.groups:
+            found.setdefault(group[:2], []).append(group)
+        return found
 
     def unmeasured(self, criteria: Facts) -> Iterator[str]:
         """Yield the blocking criteria that apply to no case."""
         applies: dict[str, bool] = {}
         for (_, _, name), column in self.groups.items():
             if criteria[name].judges and not applies.get(name):
-                applies[name] = any(cell.applies for cell in column.values())
+                applies[name] = bool(column.counts(MEASURED, LOST).any())
         yield from (name for name, found in applies.items() if not found)
+
+
+def _kind(score: Score, result: TrialResult) -> int:
+    """Return what a score is as an observation."""
+    if score.value is not None:
+        return CONFIRMING if result.confirms else MEASURED
+    if score.status is not Status.ERROR:
+        return SKIPPED
+    return UNCONFIRMED if result.confirms else LOST
 
 
 class Past(NamedTuple):

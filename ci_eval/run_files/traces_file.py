@@ -2,6 +2,8 @@
 
 import json
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,24 +25,37 @@ class Conversations:
 
     def __init__(self, file: IO[bytes] | None) -> None:
         self._file = file
-        self._offsets: dict[bytes, int] = {}
-        offset = 0
+        found, offset = (array("q"), array("q")), 0
         for line in iter(lambda: file.readline(MAX_LINE_BYTES), b"") if file else ():
             names = _NAMES.match(line)
             # Finding where the names end is far faster than parsing the line.
             key = None if names else key_of(row_of(line))
             beginning = names[1] if names else _names(key) if key else b""
             if beginning and line.endswith(b"\n"):
-                self._offsets[beginning] = offset
+                found[0].append(hash(beginning))
+                found[1].append(offset)
             offset += len(line)
+        self._hashes, self._offsets = _ordered(*found)
 
     def of(self, key: TrialKey) -> Trace | None:
         """Return the last trace of a trial; `None` if there is none, or it is damaged."""
-        offset = self._offsets.get(_names(key))
-        if self._file is None or offset is None:
+        names = hash(_names(key))
+        place = bisect_right(self._hashes, names) - 1
+        if self._file is None or place < 0 or self._hashes[place] != names:
             return None
-        self._file.seek(offset)
-        return trace_of(key, row_of(self._file.readline(MAX_LINE_BYTES)))
+        self._file.seek(self._offsets[place])
+        row = row_of(self._file.readline(MAX_LINE_BYTES))
+        return trace_of(key, row) if key_of(row) == key else None
+
+
+def _ordered(hashes: "array[int]", offsets: "array[int]") -> "tuple[array[int], array[int]]":
+    """Return hashes in ascending order and their offsets, equal ones in the order of the file."""
+    import numpy as np
+
+    order = np.argsort(hashes, kind="stable")
+    return array("q", np.array(hashes)[order].tobytes()), array(
+        "q", np.array(offsets)[order].tobytes()
+    )
 
 
 def _names(key: TrialKey) -> bytes:

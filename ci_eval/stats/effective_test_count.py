@@ -7,11 +7,11 @@ normal variables (Hothorn, Bretz and Westfall, "Simultaneous inference in genera
 models", 2008).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from ci_eval.stats.permutation import Place, Sample
+from ci_eval.stats.permutation import Place, Samples
 
 if TYPE_CHECKING:
     from ci_eval.stats.permutation import Floats
@@ -23,7 +23,7 @@ _SEED = 20_241_102
 
 
 def effective_size(
-    groups: Sequence[Mapping[Place, Sample]],
+    groups: Sequence[Samples],
     together: Sequence[int],
     rate: float,
     days: Sequence[tuple[str, float]] = (),
@@ -63,7 +63,7 @@ def effective_size(
     return min(max(worth, 1.0), size)
 
 
-def _covariance(groups: Sequence[Mapping[Place, Sample]]) -> "Floats":
+def _covariance(groups: Sequence[Samples]) -> "Floats":
     """Return the covariance of the groups' means over the runs of the baseline."""
     import numpy as np
 
@@ -84,7 +84,7 @@ def _covariance(groups: Sequence[Mapping[Place, Sample]]) -> "Floats":
     return found
 
 
-def _deviations(group: Mapping[Place, Sample]) -> "dict[Place, Floats]":
+def _deviations(group: Samples) -> "dict[Place, Floats]":
     """Return each run's deviation from the mean of its case, weighted as in the overall mean."""
     import numpy as np
 

@@ -13,11 +13,11 @@ all of them.
 
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from numpy import bool_, float64
@@ -56,6 +56,18 @@ class Sample(NamedTuple):
     def steady(self) -> bool:
         """Whether all values are equal, so that exchanging them has no effect."""
         return len({*self.new, *self.old}) == 1
+
+
+class Samples(Protocol):
+    """The samples of a group by place: a dictionary, or what makes them when they are needed."""
+
+    def __len__(self) -> int: ...
+
+    def items(self) -> Iterable[tuple[Place, Sample]]:
+        """Return places and samples, in the same order every time."""
+
+    def values(self) -> Iterable[Sample]:
+        """Return the samples."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +116,7 @@ class Permuted:
         return max(share, (int(counts(self.moved).sum()) + 1) / (len(self.moved) + 1))
 
 
-def permute(groups: Sequence[Mapping[Place, Sample]], *, draws: int) -> list[Permuted]:
+def permute(groups: Sequence[Samples], *, draws: int) -> list[Permuted]:
     """Return the mean difference of each of the `groups`, all under the same exchanges.
 
     Each group has at least one sample; if there are too many exchanges to enumerate, `draws` are
@@ -164,14 +176,15 @@ def difference(one: Permuted, other: Permuted) -> Permuted:
     return Permuted(one.observed - other.observed, others, one.complete)
 
 
-def _table(group: Mapping[Place, Sample]) -> "dict[Place, Floats]":
+def _table(group: Samples) -> "dict[Place, Floats]":
     """Return each row's contribution to the statistic under each exchange, the observed first."""
     import numpy as np
 
     kinds: dict[tuple[int, int], dict[Place, list[float]]] = {}
+    is_large = len(group) > MAX_ROWS
     for place, sample in group.items():
         shape = len(sample.new), len(sample.old)
-        row = place if len(group) <= MAX_ROWS else _row(place, shape)
+        row = _row(place, shape) if is_large else place
         values = [*sample.new, *sample.old]
         kept = kinds.setdefault(shape, {}).setdefault(row, [0.0] * len(values))
         for number, value in enumerate(values):

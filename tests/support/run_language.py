@@ -16,7 +16,8 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.cases import Status
 from ci_eval.records.results import CriterionFacts, Run, RunMeta, Score, TrialResult
 from ci_eval.records.trials import TrialKey
-from ci_eval.run_files.score_table import Columns, Past, passes
+from ci_eval.run_files.score_cell import passes
+from ci_eval.run_files.score_table import Columns, Past
 
 FACTS = CriterionFacts(criterion="ci/c", threshold=0.5, interval=(0.0, 1.0), fingerprint="f")
 """The criterion `c`: at least one half, of one."""

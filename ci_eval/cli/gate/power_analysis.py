@@ -20,7 +20,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import GroupKey
 from ci_eval.records.results import Tier
 from ci_eval.run.baseline_choice import Baseline
-from ci_eval.run_files.score_table import Cell
+from ci_eval.run_files.score_cell import Cell
 from ci_eval.stats.intervals import at_least, most_probable_break
 
 MOST_REPEATS = 1000
@@ -309,17 +309,18 @@ def _means(groups: Sequence[Group]) -> Mapping[tuple[str, str, str], Cell]:
 
     The sum for a case keeps the correlation between its criteria.
     """
-    found: dict[tuple[str, str, str], Cell] = {}
+    found: dict[tuple[str, str, str], tuple[tuple[float, ...], ...]] = {}
     for group in groups:
         for case, pair in group.pairs.items():
             place = (group.key.agent, group.key.evalset, case)
             share = 1 / (group.scale * len(group.pairs) * len(groups))
             units = [tuple(value * share for value in unit) for unit in pair.before.units]
-            known = found.setdefault(place, Cell())
-            known.units = tuple(_added(known.units, units)) if known.units else tuple(units)
-    for cell in found.values():
-        cell.units = tuple(tuple(value * len(found) for value in unit) for unit in cell.units)
-    return found
+            known = found.get(place)
+            found[place] = tuple(_added(known, units)) if known else tuple(units)
+    return {
+        place: Cell(units=tuple(tuple(value * len(found) for value in unit) for unit in units))
+        for place, units in found.items()
+    }
 
 
 def _added(

@@ -20,7 +20,7 @@ from functools import cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from ci_eval.run_files.score_table import Cell
+from ci_eval.run_files.score_cell import Cell
 from ci_eval.stats.intervals import t_quantile
 from ci_eval.stats.sequential import levels, spending
 

@@ -14,7 +14,8 @@ from ci_eval.gate.hard_break import Breaks
 from ci_eval.gate.mean_drop import Finding
 from ci_eval.records.findings import Comparison
 from ci_eval.run.rerun import Redraw, wanted
-from ci_eval.run_files.score_table import Cell, Columns, Past
+from ci_eval.run_files.score_column import CONFIRMING
+from ci_eval.run_files.score_table import Columns, Past
 
 GATE = GateOptions(on_inconclusive="rerun")
 GOOD, WORSE = " 0.8", " 0.6"
@@ -220,7 +221,7 @@ class Job:
         self._now, self._base = columns(change()), Columns()
         self._draw = change, base
         self._before = past(before)
-        self._base.fingerprints = self._now.fingerprints
+        self._base.evalsets = self._now.evalsets
 
     def decided(self) -> Examined:
         """Return the findings after the last round."""
@@ -236,14 +237,17 @@ class Job:
                 self._add(redraw, seen, draw)
 
     def _add(self, redraw: Redraw, seen: Columns, draw: Callable[[], str]) -> None:
-        column = seen.groups.setdefault(("a", "e", "c"), {})
+        column = seen.column(("a", "e", "c"))
         for _ in redraw.rounds if redraw.pairs else ():
             for case, cell in columns(draw()).groups["a", "e", "c"].items():
-                column.setdefault(case, Cell()).units += cell.units
+                held = column.get(case)
+                for unit, values in enumerate(cell.units, len(held.units) if held else 0):
+                    for value in values:
+                        column.add(case, value, unit=unit)
         for (_, _, case), numbers in redraw.confirming.items():
             for _ in numbers:
                 (value,) = columns(draw()).groups["a", "e", "c"][case].observations
-                column.setdefault(case, Cell()).confirming += (value,)
+                column.add(case, value, CONFIRMING)
 
 
 def blocks(found: Examined) -> bool:

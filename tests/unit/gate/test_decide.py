@@ -16,7 +16,8 @@ from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import count_cases, decide, summarise
 from ci_eval.records.findings import Comparison, Together, Verdict
 from ci_eval.records.results import CriterionFacts, RunMeta, TrialResult
-from ci_eval.run_files.score_table import Columns, Past, passes
+from ci_eval.run_files.score_cell import passes
+from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats import effective_test_count
 
 SOLID = "x 1\ny 1\nz 1"

@@ -78,14 +78,14 @@ def test_what_is_missing_now_counts_as_the_best_there_is():
 
 
 def test_what_nothing_bounds_is_not_compared_where_something_is_missing():
-    assert group("x 1 error\ny 1", "x 1\ny 1", facts=SECONDS).pairs.keys() == {"y"}
+    assert {*group("x 1 error\ny 1", "x 1\ny 1", facts=SECONDS).pairs} == {"y"}
 
 
 def test_trials_that_confirm_are_no_part_of_any_mean():
     found = group("x 1 ! 0 0 0", "x 1")
 
     assert found.drop == 0
-    assert found.samples(0)["a", "e", "x"].new == (1.0,)
+    assert dict(found.samples(0).items())["a", "e", "x"].new == (1.0,)
 
 
 def test_drops_are_shares_of_the_interval_or_of_the_mean_of_the_baseline():
@@ -94,14 +94,14 @@ def test_drops_are_shares_of_the_interval_or_of_the_mean_of_the_baseline():
     assert sample("x 2", "x 4", facts=stars) == Sample((0.5,), (1.0,))
     found = group("x 10\ny 40", "x 20\ny 60", facts=SECONDS)
     assert found.scale == 40
-    assert found.samples(0)["a", "e", "x"] == Sample((-0.25,), (-0.5,))
+    assert dict(found.samples(0).items())["a", "e", "x"] == Sample((-0.25,), (-0.5,))
     assert found.least == pytest.approx(0.8)
 
 
 def test_growth_that_is_tolerated_is_taken_off_beforehand():
     found = group("x 12", "x 10", facts=GROWS)
 
-    shown = found.samples(0)["a", "e", "x"]
+    shown = dict(found.samples(0).items())["a", "e", "x"]
     assert (*shown.new, *shown.old) == pytest.approx((-1.2, -1.5))
     assert found.least == 5
     # Of a measure where higher is better it is what may be lost.

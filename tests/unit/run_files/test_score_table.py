@@ -5,7 +5,8 @@ from support.run_language import FACTS, columns, results
 
 from ci_eval.records.cases import Status
 from ci_eval.records.results import CriterionFacts
-from ci_eval.run_files.score_table import Cell, Columns, best_of, passes
+from ci_eval.run_files.score_cell import Cell, best_of, passes
+from ci_eval.run_files.score_table import Columns
 
 LOWER = FACTS.model_copy(update={"better": "lower"})
 UNBOUNDED = FACTS.model_copy(update={"interval": None})
@@ -57,7 +58,7 @@ def test_without_a_threshold_everything_is_good_enough():
 def test_nothing_measured_is_skipped_and_never_passed():
     found = columns("a skip")
 
-    assert dict(found.cases({"c": FACTS})) == {("a", "e", "a"): Status.SKIPPED}
+    assert dict(found.statuses({"c": FACTS})) == {("a", "e", "a"): Status.SKIPPED}
 
 
 def test_a_case_passes_when_every_criterion_that_judges_does():
@@ -72,7 +73,7 @@ def test_a_case_passes_when_every_criterion_that_judges_does():
 
     assert {
         place[2]: status
-        for place, status in found.cases({"c": FACTS, "d": FACTS, "only_informs": informs})
+        for place, status in found.statuses({"c": FACTS, "d": FACTS, "only_informs": informs})
     } == {"x": Status.PASSED, "y": Status.FAILED, "z": Status.ERROR}
 
 

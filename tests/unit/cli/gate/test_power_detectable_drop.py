@@ -13,13 +13,13 @@ from ci_eval.gate.between_runs import PRIOR_RUNS, PRIOR_SHARE
 from ci_eval.gate.compare import compare
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
-from ci_eval.run_files.score_table import Cell, Columns, Past
+from ci_eval.run_files.score_cell import Cell
+from ci_eval.run_files.score_column import Column
+from ci_eval.run_files.score_table import Columns, Past
 
 
 def cell(*units):
-    found = Cell()
-    found.units = units
-    return found
+    return Cell(units=units)
 
 
 def test_the_noise_of_trials_is_told_from_that_of_runs():
@@ -151,11 +151,10 @@ def setting_of(draw, **more):
     """Return the test that the gate makes, with what many runs tell of the noise."""
     rng = np.random.default_rng(8)
     history = [scored(draw(rng, 0.0)).groups["a", "e", "c"] for _ in range(40)]
-    cells = {case: Cell() for case in history[0]}
+    pooled = Column(history[0].cases)
     for column in history:
-        for case, one in column.items():
-            cells[case] = cells[case].pooled(one)
-    once = noise_of(cells.values()).of_run(REPEATS)
+        pooled.pool(column, column.numbers, as_unit=True)
+    once = noise_of(pooled.values()).of_run(REPEATS)
     days = {"day": DAY * math.sqrt(1 + 1 / RUNS), "freedom": PRIOR_RUNS + RUNS - 1}
     return Setting(CASES, RUNS, once, once, rate=0.9 * 0.02, least=0.02, **days, **more)
 

@@ -1,0 +1,120 @@
+"""All observations of one case under one criterion."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ci_eval.records.cases import Status
+from ci_eval.records.results import CriterionFacts
+
+
+@dataclass(eq=False, slots=True)
+class Cell:
+    """All observations of one case under one criterion; nothing modifies it."""
+
+    units: tuple[tuple[float, ...], ...] = ()
+    """The measured values, grouped by run and rerun round: repeats of one group may be
+    correlated."""
+    confirming: tuple[float, ...] = ()
+    """The values of confirming trials."""
+    unconfirmed: int = 0
+    """The number of confirming trials that ended in an error."""
+    lost: tuple[int, ...] = ()
+    """The group of each observation that ended in an error."""
+    skipped: int = 0
+
+    @property
+    def errors(self) -> int:
+        """The number of observations that ended in an error."""
+        return len(self.lost)
+
+    @property
+    def confirmations(self) -> int:
+        """The number of confirming trials, whether they could be observed or not."""
+        return len(self.confirming) + self.unconfirmed
+
+    @property
+    def observations(self) -> Sequence[float]:
+        """All measured values, without those of confirming trials."""
+        if len(self.units) == 1:
+            return self.units[0]
+        return [value for unit in self.units for value in unit]
+
+    @property
+    def trials(self) -> int:
+        """The number of trials."""
+        return self.measured + self.errors + self.confirmations + self.skipped
+
+    @property
+    def measured(self) -> int:
+        """The number of measured values."""
+        return sum(map(len, self.units))
+
+    @property
+    def applies(self) -> bool:
+        """True if something was measured, or should have been."""
+        return bool(self.measured or self.lost)
+
+    @property
+    def value(self) -> float | None:
+        """The mean of the measured values; exact if they are all equal."""
+        values = self.observations
+        return mean(values) if values else None
+
+    @property
+    def varied(self) -> bool:
+        """True if the observations differ."""
+        return len({*self.observations}) > 1
+
+    def lacks(self, facts: CriterionFacts) -> bool:
+        """Return True if missing observations could change the findings on the case."""
+        return bool(self.errors or (self.unconfirmed and self.status(facts) is Status.FAILED))
+
+    def with_missing(self, value: float | None) -> float | None:
+        """Return the mean with `value` for every missing observation.
+
+        `None` if observations are missing and `value` is `None`, as for unbounded measures.
+        """
+        if not self.errors:
+            return self.value
+        if value is None:
+            return None
+        values = [*self.observations, *[value] * self.errors]
+        return math.fsum(values) / len(values)
+
+    def status(self, facts: CriterionFacts) -> Status:
+        """Return the status; failed if it fails whatever the missing observations."""
+        if self.errors:
+            best_mean = self.with_missing(best_of(facts))
+            fails = self.measured and best_mean is not None and not passes(best_mean, facts)
+            return Status.FAILED if fails else Status.ERROR
+        value = self.value
+        if value is None:
+            return Status.SKIPPED
+        return Status.PASSED if passes(value, facts) else Status.FAILED
+
+
+def best_of(facts: CriterionFacts) -> float | None:
+    """Return the best possible value; `None` if unbounded."""
+    greatest = max if facts.better == "higher" else min
+    return greatest(facts.interval) if facts.interval else None
+
+
+def worst_of(facts: CriterionFacts) -> float | None:
+    """Return the worst possible value; `None` if unbounded."""
+    least = min if facts.better == "higher" else max
+    return least(facts.interval) if facts.interval else None
+
+
+def passes(value: float, facts: CriterionFacts) -> bool:
+    """Return True if `value` meets the threshold, or if there is none."""
+    if facts.threshold is None:
+        return True
+    return value >= facts.threshold if facts.better == "higher" else value <= facts.threshold
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean of at least one value; exact if they are all equal."""
+    if len(values) == 1 or len({*values}) == 1:
+        return values[0]
+    return math.fsum(values) / len(values)

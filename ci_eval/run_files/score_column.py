@@ -1,0 +1,434 @@
+"""The values of a run under one criterion, in typed arrays: 12 bytes for an observation.
+
+A `Cell` is made of them when somebody looks at a case, and is forgotten again.
+"""
+
+import math
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from ci_eval.records.cases import Status
+from ci_eval.records.results import CriterionFacts
+from ci_eval.run_files.score_cell import Cell, mean
+
+if TYPE_CHECKING:
+    from numpy import bool_, float64, int32, int64
+    from numpy.typing import NDArray
+
+    Floats = NDArray[float64]
+    Codes = NDArray[int32]
+    Whole = NDArray[int64]
+    Chosen = NDArray[bool_]
+
+MEASURED, LOST, CONFIRMING, UNCONFIRMED, SKIPPED = range(5)
+"""Kinds of observations: a value, an error, the same of confirming trials, not applicable."""
+_KINDS = 8
+"""The code of an observation is its kind plus this times its unit: a run, or a round of one."""
+_CHUNK = 4096
+"""How many cells are prepared at once."""
+
+
+class Cases:
+    """The cases of an evalset in a run, which columns refer to by number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        """By id, in the order of the run."""
+        self.contents = array("q")
+        """The hash of the fingerprint of each, which has no more bits."""
+
+    def add(self, case: str, content: str = "") -> int:
+        """Return the number of a case, and keep its fingerprint."""
+        number = self.numbers.get(case)
+        if number is None:
+            # Runs that are compared have the same ids: memory holds each once.
+            number = self.numbers[sys.intern(case)] = len(self.contents)
+            self.contents.append(0)
+        self.contents[number] = hash(content)
+        return number
+
+    def numbers_in(self, other: "Cases") -> "Whole":
+        """Return the number that each of these cases has in `other`, -1 if it is not there."""
+        import numpy as np
+
+        if other is self:
+            return np.arange(len(self.numbers))
+        found = (other.numbers.get(case, -1) for case in self.numbers)
+        return np.fromiter(found, np.int64, len(self.numbers))
+
+    def same_in(self, other: "Cases", numbers: "Whole") -> "Chosen":
+        """Return whether each case, with its number in `other`, has the same content there."""
+        import numpy as np
+
+        found: Chosen = np.append(other.contents, 0)[numbers] == self.contents
+        return found & (numbers >= 0)
+
+    def changed_in(self, other: "Cases") -> int:
+        """Return the number of cases that have another content in `other`."""
+        numbers = self.numbers_in(other)
+        return int(((numbers >= 0) & ~self.same_in(other, numbers)).sum())
+
+
+class _Sorted(NamedTuple):
+    """Observations by row."""
+
+    starts: "Whole"
+    """The place of the first observation of each row, and the end of the last; no row is empty."""
+    codes: "Codes"
+    values: "Floats"
+    """0 where nothing was measured."""
+
+    @property
+    def rows(self) -> "Whole":
+        """The row of each observation."""
+        import numpy as np
+
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+
+class Column:
+    """One criterion on one evalset with one agent: a cell for each case."""
+
+    def __init__(self, cases: Cases | None = None) -> None:
+        self.cases = cases or Cases()
+        self._numbers = array("i")
+        """The number of the case of each row."""
+        self._rows = array("i")
+        """The row of each case, -1 if it has none."""
+        self._seconds = array("d")
+        """The duration of all trials of each row."""
+        self._new = array("i"), array("i"), array("d")
+        """Row, code and value of the observations that are not sorted yet."""
+        self._held: _Sorted | None = None
+        self._means: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        names = [*self.cases.numbers]
+        return (names[number] for number in self._numbers)
+
+    def __contains__(self, case: str) -> bool:
+        return self.row(case) >= 0
+
+    def __getitem__(self, case: str) -> Cell:
+        if (found := self.get(case)) is None:
+            raise KeyError(case)
+        return found
+
+    def get(self, case: str) -> Cell | None:
+        """Return the cell of a case, if there is one."""
+        row = self.row(case)
+        return next(self.cells([row])) if row >= 0 else None
+
+    def row(self, case: str) -> int:
+        """Return the row of a case; -1 if there is none."""
+        number = self.cases.numbers.get(case, -1)
+        return self._rows[number] if 0 <= number < len(self._rows) else -1
+
+    def items(self) -> Iterator[tuple[str, Cell]]:
+        """Yield each case with its cell."""
+        return zip(self, self.values(), strict=True)
+
+    def values(self) -> Iterator[Cell]:
+        """Yield the cell of each case."""
+        return self.cells(range(len(self)))
+
+    def cells(self, rows: "Sequence[int] | Whole") -> Iterator[Cell]:
+        """Yield the cells of some rows."""
+        import numpy as np
+
+        starts, codes, values = self.sorted()
+        for begin in range(0, len(rows), _CHUNK):
+            chosen = np.asarray(rows[begin : begin + _CHUNK])
+            first, end = starts[chosen], starts[chosen + 1]
+            begun = zip(codes[first].tolist(), values[first].tolist(), strict=True)
+            for one, at, stop in zip(begun, first.tolist(), end.tolist(), strict=True):
+                if stop == at + 1:
+                    yield _cell(one)
+                else:
+                    both = codes[at:stop].tolist(), values[at:stop].tolist()
+                    yield _cell(*zip(*both, strict=True))
+
+    # --- Adding -------------------------------------------------------------------------------
+
+    def add(self, case: str, value: float | None, kind: int = MEASURED, unit: int = 0) -> None:
+        """Add an observation of a case."""
+        known = self.cases.numbers.get(case)
+        self.put(self.cases.add(case) if known is None else known, value, kind, unit)
+
+    def put(
+        self, number: int, value: float | None, kind: int, unit: int, seconds: float = 0.0
+    ) -> None:
+        """Add an observation of the case with this number."""
+        known = len(self._rows)
+        if number >= known:
+            self._rows.extend([-1] * (number + 1 - known))
+        row = self._rows[number]
+        if row < 0:
+            row = self._rows[number] = len(self._numbers)
+            self._numbers.append(number)
+            self._seconds.append(0.0)
+        self._seconds[row] += seconds
+        rows, codes, values = self._new
+        rows.append(row)
+        codes.append(unit * _KINDS + kind)
+        values.append(value or 0.0)
+        self._means = None
+
+    def pool(self, other: "Column", numbers: "Whole", *, as_unit: bool) -> None:
+        """Add the observations of another column, the cases of whose rows have `numbers` here.
+
+        A number below 0 leaves a row out.  The rounds of `other` count `as_unit`, after those
+        of a case that are there, or as they are.
+        """
+        import numpy as np
+
+        held = other.sorted()
+        number = numbers[held.rows]
+        kept = number >= 0
+        number, codes, values = number[kept], held.codes[kept], held.values[kept]
+        if as_unit:
+            units = np.zeros(len(self.cases.numbers), np.int32)
+            units[self.numbers] = self.units
+            codes = codes % _KINDS + units[number] * _KINDS
+        self._extend(number, codes, values)
+
+    def _extend(self, number: "Whole", codes: "Codes", values: "Floats") -> None:
+        """Add observations of the cases with these numbers."""
+        import numpy as np
+
+        rows = np.full(len(self.cases.numbers), -1, np.int32)
+        rows[self.numbers] = np.arange(len(self))
+        _, first = np.unique(number, return_index=True)
+        fresh = number[np.sort(first)]
+        fresh = fresh[rows[fresh] < 0]
+        rows[fresh] = np.arange(len(self), len(self) + len(fresh))
+        self._numbers.frombytes(fresh.astype(np.int32).tobytes())
+        self._rows = array("i", rows.tobytes())
+        self._seconds.frombytes(np.zeros(len(fresh)).tobytes())
+        new_rows, new_codes, new_values = self._new
+        new_rows.frombytes(rows[number].tobytes())
+        new_codes.frombytes(codes.astype(np.int32).tobytes())
+        new_values.frombytes(values.tobytes())
+        self._means = None
+
+    def rows_of(self, numbers: "Whole") -> "Whole":
+        """Return the row of each of these cases; -1 if it has none, or a number below 0."""
+        import numpy as np
+
+        rows = np.full(len(self.cases.numbers) + 1, -1)
+        rows[: len(self._rows)] = self._rows
+        return rows[numbers]
+
+    # --- Arrays -------------------------------------------------------------------------------
+
+    def sorted(self) -> _Sorted:
+        """Return the observations by row, those of a row in the order in which they came."""
+        import numpy as np
+
+        if self._held is not None and not self._new[0]:
+            return self._held
+        rows, codes, values = map(np.array, self._new)
+        if self._held is not None:
+            rows = np.concatenate([self._held.rows, rows])
+            codes = np.concatenate([self._held.codes, codes])
+            values = np.concatenate([self._held.values, values])
+        if (rows[1:] < rows[:-1]).any():
+            order = np.argsort(rows, kind="stable")
+            rows, codes, values = rows[order], codes[order], values[order]
+        starts = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=len(self)), out=starts[1:])
+        self._new = array("i"), array("i"), array("d")
+        self._held = _Sorted(starts, codes, values)
+        return self._held
+
+    def only(self, units: int) -> "Column":
+        """Return a copy with the first `units` alone."""
+        held = self.sorted()
+        kept = held.codes < units * _KINDS
+        found = Column(self.cases)
+        found._extend(self.numbers[held.rows[kept]], held.codes[kept], held.values[kept])
+        return found
+
+    def filled(self, value: float) -> "Column":
+        """Return a copy with `value` for every missing observation."""
+        import numpy as np
+
+        held = self.sorted()
+        lost = held.codes % _KINDS == LOST
+        found = Column(self.cases)
+        codes = np.where(lost, held.codes - LOST + MEASURED, held.codes)
+        found._extend(self.numbers[held.rows], codes, np.where(lost, value, held.values))
+        return found
+
+    @property
+    def numbers(self) -> "Whole":
+        """The number of the case of each row."""
+        import numpy as np
+
+        return np.array(self._numbers, np.int64)
+
+    @property
+    def seconds(self) -> "Floats":
+        """The mean duration of the trials of each row."""
+        import numpy as np
+
+        return np.array(self._seconds) / np.diff(self.sorted().starts)
+
+    def counts(self, *kinds: int) -> "Whole":
+        """Return how many observations of these kinds each row has."""
+        import numpy as np
+
+        held = self.sorted()
+        return np.bincount(held.rows[np.isin(held.codes % _KINDS, kinds)], minlength=len(self))
+
+    @property
+    def units(self) -> "Whole":
+        """The number of units of each row, those before the last measured one included."""
+        import numpy as np
+
+        rows, codes, _ = self._measured()
+        found = np.zeros(len(self), np.int64)
+        np.maximum.at(found, rows, codes // _KINDS + 1)
+        return found
+
+    @property
+    def firsts(self) -> "Whole":
+        """The number of measured values in the first unit of each row."""
+        import numpy as np
+
+        rows, codes, _ = self._measured()
+        return np.bincount(rows[codes < _KINDS], minlength=len(self))
+
+    @property
+    def varied(self) -> "Chosen":
+        """Whether the measured values of each row differ."""
+        import numpy as np
+
+        rows, _, values = self._measured()
+        found = np.zeros(len(self), bool)
+        found[rows[1:][(rows[1:] == rows[:-1]) & (values[1:] != values[:-1])]] = True
+        return found
+
+    @property
+    def means(self) -> "Floats":
+        """The mean of each row; NaN if nothing was measured."""
+        import numpy as np
+
+        if self._means is None:
+            rows, _, values = self._measured()
+            count = np.bincount(rows, minlength=len(self))
+            found = np.full(len(self), np.nan)
+            found[rows] = values
+            several = np.flatnonzero(count > 1)
+            found[several] = [mean(cell.observations) for cell in self.cells(several)]
+            self._means = found
+        return self._means
+
+    def with_missing(self, value: float | None) -> "Floats":
+        """Return the means with `value` for every missing observation; NaN if unknown."""
+        import numpy as np
+
+        found, lost = self.means.copy(), np.flatnonzero(self.counts(LOST))
+        found[lost] = [cell.with_missing(value) for cell in self.cells(lost)]
+        return found
+
+    def unit_means(self, rows: "Whole") -> "Floats":
+        """Return the mean of each unit, for those of some rows in which no unit is empty."""
+        import numpy as np
+
+        units = self.units[rows]
+        most = int(units.max(initial=0))
+        rows = rows[units == most]
+        if most <= 1:
+            return self.means[rows].reshape(len(rows), most)
+        means = ([*map(mean, cell.units)] for cell in self.cells(rows) if all(cell.units))
+        return np.fromiter(means, (np.float64, most))
+
+    def failing(self, facts: CriterionFacts) -> "Chosen":
+        """Return which rows have values that all fail, confirming ones too, and lack none."""
+        held = self.sorted()
+        kinds = held.codes % _KINDS
+        good = (kinds == LOST) | (
+            ((kinds == MEASURED) | (kinds == CONFIRMING)) & passing(held.values, facts)
+        )
+        found = self.counts(MEASURED, CONFIRMING) > 0
+        found[held.rows[good]] = False
+        return found
+
+    def statuses(self, facts: CriterionFacts) -> list[Status]:
+        """Return the status of each case."""
+        import numpy as np
+
+        means = self.means
+        codes = np.where(np.isnan(means), 2, np.where(passing(means, facts), 0, 1))
+        known = Status.PASSED, Status.FAILED, Status.SKIPPED
+        found = [known[code] for code in codes.tolist()]
+        lost = np.flatnonzero(self.counts(LOST)).tolist()
+        for row, cell in zip(lost, self.cells(lost), strict=True):
+            found[row] = cell.status(facts)
+        return found
+
+    def lacking(self, facts: CriterionFacts) -> list[str]:
+        """Return the cases whose missing observations could change the findings on them."""
+        import numpy as np
+
+        rows = np.flatnonzero(self.counts(LOST, UNCONFIRMED))
+        cells = zip(self.named(rows), self.cells(rows), strict=True)
+        return [case for case, cell in cells if cell.lacks(facts)]
+
+    def named(self, rows: "Whole | Chosen") -> list[str]:
+        """Return the cases of some rows."""
+        names = [*self.cases.numbers]
+        return [names[number] for number in self.numbers[rows].tolist()]
+
+    def _measured(self) -> tuple["Whole", "Codes", "Floats"]:
+        """Return row, code and value of each measured observation."""
+        held = self.sorted()
+        chosen = held.codes % _KINDS == MEASURED
+        return held.rows[chosen], held.codes[chosen], held.values[chosen]
+
+
+@lru_cache(maxsize=4096)
+def _cell(*observed: tuple[int, float]) -> Cell:
+    """Return a cell with these observations; thousands of cases have the same."""
+    if len(observed) == 1 and observed[0][0] == MEASURED:
+        return Cell(((observed[0][1],),))  # as most are
+    units: list[list[float]] = []
+    confirming, lost, others = list[float](), list[int](), [0] * _KINDS
+    for code, value in observed:
+        unit, kind = divmod(code, _KINDS)
+        if kind == MEASURED:
+            units += ([] for _ in range(unit + 1 - len(units)))
+            units[unit].append(value)
+        elif kind == CONFIRMING:
+            confirming.append(value)
+        elif kind == LOST:
+            lost.append(unit)
+        else:
+            others[kind] += 1
+    measured, confirmed = tuple(map(tuple, units)), tuple(confirming)
+    return Cell(measured, confirmed, others[UNCONFIRMED], tuple(lost), others[SKIPPED])
+
+
+def passing(values: "Floats", facts: CriterionFacts) -> "Chosen":
+    """Return which of some values meet the threshold."""
+    import numpy as np
+
+    if facts.threshold is None:
+        return np.ones(len(values), bool)
+    return values >= facts.threshold if facts.better == "higher" else values <= facts.threshold
+
+
+def mean_of(column: Column) -> float | None:
+    """Return the mean over the measured cases; `None` if there are none."""
+    import numpy as np
+
+    values = column.means
+    values = values[~np.isnan(values)]
+    return math.fsum(values) / len(values) if len(values) else None
