@@ -7,6 +7,7 @@ from typing import Any, Final
 from pydantic import BaseModel, Field
 
 from ci_eval.evalsets._evalset_reading import Notes, Problems, locator, note_header, open_evalset
+from ci_eval.formats.event_lists import stored_result
 from ci_eval.formats.known_formats import first_object
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.cases import (
@@ -232,8 +233,7 @@ def _trajectory(turn: _Turn) -> dict[str, Json]:
         identity = call.call_id or f"call-{number}"
         uses.append(FunctionCall(id=identity, name=call.name, args=call.args))
         if call.result is not None:
-            # As in ADK, results that are not objects are stored under this key.
-            found = call.result if isinstance(call.result, dict) else {"result": call.result}
+            found = stored_result(call.result)
             responses.append(FunctionResponse(id=identity, name=call.name, response=found))
     said = turn.expected_intermediate_responses
     stated = "expected_tool_trajectory" in turn.model_fields_set

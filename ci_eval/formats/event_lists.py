@@ -36,6 +36,11 @@ def as_response(value: Json) -> dict[str, Json]:
     return _object(value, "result")
 
 
+def stored_result(value: Json) -> dict[str, Json]:
+    """Return the result of a tool, in which no text is parsed, as ADK stores it."""
+    return value if isinstance(value, dict) else {"result": value}
+
+
 def _object(value: Json, key: str) -> dict[str, Json]:
     if value is None or value == "":
         return {}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from ci_eval.formats.event_lists import stored_result
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._recording_reading import numbered, read_each, refuse_long
 from ci_eval.records.cases import (
@@ -97,14 +98,10 @@ def _invocation(turn: _Turn) -> Invocation:
                 FunctionCall(id=each, name=call.name, args=call.args) for each, call in calls
             ),
             tool_responses=tuple(
-                FunctionResponse(id=each, name=call.name, response=_response(call.result))
+                FunctionResponse(id=each, name=call.name, response=stored_result(call.result))
                 for each, call in calls
                 if call.result is not None
             ),
         ),
         nodes=turn.node_visits,
     )
-
-
-def _response(result: Json) -> dict[str, Json]:
-    return result if isinstance(result, dict) else {"result": result}
