@@ -9,7 +9,8 @@ from ci_eval.cli.judge_check.human_labels import Form, Line, Refuse
 from ci_eval.plugins.points import JudgedCriterion
 from ci_eval.records.cases import Content, EvalCase, Invocation
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import described
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted
 
 
 class Response(Line):
@@ -64,8 +65,8 @@ def _subject(line: Response, refuse: Refuse) -> Subject | None:
     try:
         return Subject(EvalCase.model_validate(given), taken)
     except ValidationError as exc:
-        for message in described(exc, EvalCase):
-            refuse(message)
+        for loc, message in explain(exc, EvalCase):
+            refuse(f"{dotted(loc)}: {message}" if loc else message)
         return None
 
 
