@@ -37,6 +37,7 @@ settings.register_profile(
 settings.register_profile(
     "same", settings.get_profile("explore"), derandomize=True, database=None, max_examples=100
 )
+settings.register_profile("few", settings.get_profile("same"), max_examples=30)
 settings.load_profile("same")
 
 
@@ -49,19 +50,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--slow",
         action="store_true",
-        help="run the slow tests, too; those of a file that is named always run",
+        help="run the slow tests, and all examples, too; as for a file that is named",
     )
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave out what is slow, and give each test the same examples.
+    """Leave out what is slow, and most examples, and give each test the same ones.
 
     Hypothesis draws literals of all modules of ours that are imported by then; there is no setting
     that keeps it from doing so.
     """
     if not config.option.slow and not config.option.markexpr and _is_broad(config):
         config.option.markexpr = "not slow"
+    if settings.default.derandomize and config.option.markexpr == "not slow":
+        settings.load_profile("few")
     if settings.default.derandomize:
         providers._get_local_constants = lambda: providers._local_constants
 

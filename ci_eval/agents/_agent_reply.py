@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, ValidationError
 
-from ci_eval.formats.event_lists import AGENT
+from ci_eval.formats.event_lists import AGENT, stored_result
 from ci_eval.records.cases import (
     Content,
     FunctionCall,
@@ -134,7 +134,6 @@ def _calls(reply: Reply, prefix: str) -> tuple[list[FunctionCall], list[Function
         identity = f"call-{prefix}{number}"
         calls.append(FunctionCall(id=identity, name=call.name, args=call.args or {}))
         if "result" in call.model_fields_set:
-            # ADK puts values that are not objects under this key.
-            found = call.result if isinstance(call.result, dict) else {"result": call.result}
+            found = stored_result(call.result)
             responses.append(FunctionResponse(id=identity, name=call.name, response=found))
     return calls, responses

@@ -13,6 +13,7 @@ import click
 
 from ci_eval.cli import logs
 from ci_eval.cli.error_codes import codes_of, error_page
+from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.records.errors import Problem
 from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
 from ci_eval.records.results import JudgeUsage
@@ -20,7 +21,7 @@ from ci_eval.records.trials import TrialKey
 from ci_eval.reporters.case_lines import Line, Span, Style, failure_lines, first_case, flaked_cases
 from ci_eval.run.cost_estimate import Estimate
 from ci_eval.run_files import report_phrases
-from ci_eval.run_files.file_names import REPORT_FOLDER
+from ci_eval.run_files.file_names import PAGE_FILE, REPORT_FOLDER
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import (
     counted,
@@ -165,6 +166,15 @@ def open_page(path: Path) -> None:
     """Open a page that was written in the browser; say where it is if there is none."""
     if click.launch(str(path.resolve())):
         say(f"no browser could be started; open {path}")
+
+
+def shown(report: Report, folder: Path, options: dict[str, Any], *, as_json: bool) -> int:
+    """Open the page of a report and print it as JSON, as the options request."""
+    if options["opens"]:
+        open_page(folder / PAGE_FILE)
+    if as_json:
+        print_json(report.model_dump(mode="json"))
+    return EXIT_CODES[report.verdict.outcome]
 
 
 def is_watched() -> bool:

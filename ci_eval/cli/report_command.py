@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from ci_eval.cli import command_inputs, console
-from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, print_json
+from ci_eval.cli.exit_codes import apart_from_json
 from ci_eval.cli.shared_options import json_option, open_option, out_option, show_option
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.run.report_assembly import compare_and_decide, write_report
-from ci_eval.run_files.file_names import CONFIG_FILE, PAGE_FILE, REPORT_FOLDER
+from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
 from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 
 
@@ -44,8 +44,4 @@ def report(run: str, config: str | None, out: str, *, as_json: bool, **options: 
     write_report(found, collected.run, Path(out), reports, context.secrets)
     with apart_from_json(as_json=as_json):
         console.out_report(found, out, most=console.shown_cases(options["show"]))
-    if as_json:
-        print_json(found.model_dump(mode="json"))
-    if options["opens"]:
-        console.open_page(Path(out) / PAGE_FILE)
-    return EXIT_CODES[found.verdict.outcome]
+    return console.shown(found, Path(out), options, as_json=as_json)

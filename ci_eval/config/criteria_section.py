@@ -17,6 +17,7 @@ from ci_eval.records.errors import Problem, TrialError, UnknownPluginError, Usag
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
 from ci_eval.runtime.workers.user_function import UnderPython
+from ci_eval.text.json_text import is_number
 from ci_eval.text.suggest import as_number
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Document, Loc
@@ -203,6 +204,6 @@ def as_options(spec: Any) -> dict[str, Any] | None:
     """Return the options in `spec`, which may be just a threshold; `None` if it is invalid."""
     if spec is None:
         return {}
-    if isinstance(spec, int | float) and not isinstance(spec, bool):
+    if is_number(spec):
         return {"threshold": spec}
     return dict(spec) if isinstance(spec, Mapping) else None

@@ -36,7 +36,7 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import Simulator
 from ci_eval.records.cases import AdkRecord, Json
 from ci_eval.records.errors import Problem, Severity, UnknownPluginError
-from ci_eval.text.json_text import JsonText, parse_relaxed
+from ci_eval.text.json_text import JsonText, is_number, parse_relaxed
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import MAX_CONFIG, Loc, read_text
@@ -295,11 +295,11 @@ class _Reader:
         parallel = self._switch(value, "parallel")
         at_once = value.get("max_concurrency", _CONCURRENCY) if parallel else 1
         self.file.mock = self._switch(value, "mock_mode")
-        if _is_number(timeout) and 0 < timeout <= _LONGEST_S:
+        if is_number(timeout) and 0 < timeout <= _LONGEST_S:
             self.file.run["timeout_s"] = timeout
         else:
             self.problem(f"expected seconds, found {describe(timeout)}", ("timeout",))
-        if _is_number(at_once) and at_once in range(1, 10_001):
+        if is_number(at_once) and at_once in range(1, 10_001):
             self.file.run["concurrency"] = int(at_once)
         else:
             message = f"expected a number from 1 to 10000, found {describe(at_once)}"
@@ -392,7 +392,3 @@ def _options(spec: Any) -> dict[str, Any] | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return {"threshold": threshold} if math.isfinite(threshold) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

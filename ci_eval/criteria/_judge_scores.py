@@ -7,6 +7,7 @@ from ci_eval.criteria._judge_answers import json_object, text_of
 from ci_eval.criteria._mean_of_samples import Sample
 from ci_eval.records.cases import Json
 from ci_eval.records.questions import UnreadableError
+from ci_eval.text.json_text import is_number
 
 _MAX_CHARS = 2_000
 """Length limit of each text of an answer in the evidence."""
@@ -35,7 +36,7 @@ def share_in(found: Mapping[str, Json], key: str, *, of: str = "") -> float:
     """
     value = found.get(key)
     whose = f" for {of}" if of else ""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise UnreadableError(f"it holds no number under {key!r}{whose}")
     if not 0 <= value <= 1:
         raise UnreadableError(f"it holds no {key!r} from 0 to 1{whose}, but {value!r:.40}")

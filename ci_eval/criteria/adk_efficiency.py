@@ -4,8 +4,9 @@ from abc import abstractmethod
 
 from ci_eval.criteria._scored_invocations import Turn, averaged, observed
 from ci_eval.criteria._token_usage import tokens_of
+from ci_eval.formats.event_lists import is_model_call
 from ci_eval.plugins.points import Criterion, criterion
-from ci_eval.records.cases import EvalCase, Invocation, InvocationEvent, Json
+from ci_eval.records.cases import EvalCase, Invocation, Json
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 
@@ -50,7 +51,7 @@ class InferenceCallCount(Efficiency):
         """Count the events that a model made."""
         if invocation.events is None:
             return Turn(None)
-        return Turn(float(sum(map(_by_model, invocation.events))))
+        return Turn(float(sum(map(is_model_call, invocation.events))))
 
 
 @criterion("adk/token_usage_v1")
@@ -100,7 +101,3 @@ class InvocationDuration(Efficiency):
         if model is not None and tool is not None:
             rest = round(max(total - model - tool, 0.0), 3)
         return Turn(total, {"model_s": model, "tool_s": tool, "framework_s": rest})
-
-
-def _by_model(event: InvocationEvent) -> bool:
-    return event.usage_metadata is not None or event.model_version is not None

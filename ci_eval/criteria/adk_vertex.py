@@ -21,6 +21,7 @@ from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import Question, UnreadableError
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
+from ci_eval.text.json_text import is_number
 
 _RUBRIC = strict(id=TEXT, reasoning=TEXT, verdict={"type": "boolean"})
 SCHEMA: Mapping[str, Json] = strict(
@@ -59,7 +60,7 @@ class VertexJudged(JudgedCriterion):
         found = json_object(text) or {}
         score = found.get("score")
         low, high = self.interval or (0.0, 1.0)
-        if isinstance(score, bool) or not isinstance(score, int | float) or not isfinite(score):
+        if not is_number(score) or not isfinite(score):
             why = text_of(found, "error") or text_of(found, "explanation")
             raise UnreadableError(f"it holds no score: {why}" if why else "it holds no score")
         if not low <= score <= high:

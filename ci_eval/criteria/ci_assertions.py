@@ -15,8 +15,7 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import explain, validated
-from ci_eval.text.yaml_files import dotted
+from ci_eval.text.validation_messages import described, validated
 
 _PREFIX = "ci/"
 _KEPT = 4096
@@ -115,8 +114,7 @@ def _built(text: str) -> _Assertion:
     try:
         criterion = validated(model, _spelled_out(model, options))
     except ValidationError as exc:
-        messages = (filter(None, (dotted(loc), message)) for loc, message in explain(exc, model))
-        return _Assertion(name, options, None, tuple(map(": ".join, messages)))
+        return _Assertion(name, options, None, tuple(described(exc, model)))
     if criterion.informational:
         return _Assertion(name, options, None, ("asserts nothing without a threshold",))
     if not criterion.enabled:

@@ -18,8 +18,7 @@ from ci_eval.runtime.workers.user_function import PythonTarget
 from ci_eval.runtime.workers.worker_calls import call
 from ci_eval.runtime.workers.worker_pool import Pool
 from ci_eval.runtime.workers.worker_wire import shown
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import dotted
+from ci_eval.text.validation_messages import described
 
 _EXPECTED = 'expected true, false, a number from 0 to 1, None, or {"score", "reason"?, "evidence"?}'
 
@@ -96,8 +95,7 @@ class _Function:
         try:
             returned = Returned.model_validate(given, strict=True)
         except ValidationError as exc:
-            found = explain(exc, Returned)
-            wrong = "; ".join(": ".join(filter(None, (dotted(at), said))) for at, said in found)
+            wrong = "; ".join(described(exc, Returned))
             message = f"{self.criterion.python} returned {shown(reply)}: {wrong}; {_EXPECTED}"
             raise TrialError("protocol", message) from exc
         if returned.score is None:

@@ -16,6 +16,7 @@ from ci_eval.records.cases import EvalCase, Invocation, Json, Record, Status, To
 from ci_eval.records.errors import TrialError
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
+from ci_eval.text.json_text import is_number
 from ci_eval.text.patterns import Pattern, matches
 
 _MAX_PAIRS = 10_000
@@ -54,7 +55,7 @@ class ArgumentRule(Record):
             return within(expected, actual)
         if self.match is not None:
             return equal(expected, actual)
-        if not (_is_number(expected) and _is_number(actual)):
+        if not (is_number(expected) and is_number(actual)):
             return False
         tolerance, relative = self.tolerance or 0, self.relative or 0
         return near(decimal(actual), decimal(expected), tolerance=tolerance, relative=relative)
@@ -69,10 +70,6 @@ Rule = Annotated[
 ]
 """A rule, or the name of a comparison."""
 EXACT = ArgumentRule(match="exact")
-
-
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @criterion("ci/tool_arguments")

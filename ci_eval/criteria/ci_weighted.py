@@ -13,10 +13,10 @@ from ci_eval.records.cases import EvalCase, Json, Record, Status
 from ci_eval.records.results import Score
 from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace
+from ci_eval.text.json_text import is_number
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.templates import plain
-from ci_eval.text.validation_messages import explain, validated
-from ci_eval.text.yaml_files import dotted
+from ci_eval.text.validation_messages import described, validated
 
 _PREFIX = "ci/"
 
@@ -33,8 +33,7 @@ class WeightedPart(Record, extra="allow"):
 
 
 def _weight_alone(value: object) -> object:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return {"weight": value} if is_number else value
+    return {"weight": value} if is_number(value) else value
 
 
 _WeightOrPart = Annotated[
@@ -149,8 +148,7 @@ def _part(name: str, given: WeightedPart) -> _Part:
     try:
         made = validated(model, options)
     except ValidationError as exc:
-        found = (": ".join(filter(None, (dotted(loc), text))) for loc, text in explain(exc, model))
-        raise ValueError(f"{name}: {'; '.join(found)}") from exc
+        raise ValueError(f"{name}: {'; '.join(described(exc, model))}") from exc
     if made.bounds is None or made.direction == "lower":
         message = "has no bounds of which the higher one is better, so it cannot be a part"
         raise ValueError(f"{name}: {message}")

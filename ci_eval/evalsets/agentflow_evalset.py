@@ -7,6 +7,8 @@ from typing import Any, Final
 from pydantic import BaseModel, Field
 
 from ci_eval.evalsets._evalset_reading import Notes, Problems, locator, note_header, open_evalset
+from ci_eval.formats.event_lists import stored_result
+from ci_eval.formats.known_formats import first_object
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.cases import (
     Content,
@@ -111,8 +113,8 @@ class AgentFlow(EvalSetReader):
         """Return True if the first case is AgentFlow's; without a turn, `metadata` decides."""
         if not isinstance(head, Mapping) or not isinstance(head.get(_CASES), list):
             return False
-        case = _first(head[_CASES])
-        turn = _first(case.get("conversation"))
+        case = first_object(head[_CASES])
+        turn = first_object(case.get("conversation"))
         message = turn.get("user_content")
         if isinstance(message, Mapping) and message.keys() & {"content", "parts"}:
             return "content" in message
@@ -131,11 +133,6 @@ class AgentFlow(EvalSetReader):
         return open_evalset(
             path, shown, self.type_name, parse, set_id=lambda: header.get("eval_set_id", path.name)
         )
-
-
-def _first(value: Json) -> Mapping[str, Json]:
-    """Return the first object of a list; an empty one if there is none."""
-    return value[0] if isinstance(value, list) and value and isinstance(value[0], dict) else {}
 
 
 def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterator[EvalCase]:
@@ -236,8 +233,7 @@ def _trajectory(turn: _Turn) -> dict[str, Json]:
         identity = call.call_id or f"call-{number}"
         uses.append(FunctionCall(id=identity, name=call.name, args=call.args))
         if call.result is not None:
-            # As in ADK, results that are not objects are stored under this key.
-            found = call.result if isinstance(call.result, dict) else {"result": call.result}
+            found = stored_result(call.result)
             responses.append(FunctionResponse(id=identity, name=call.name, response=found))
     said = turn.expected_intermediate_responses
     stated = "expected_tool_trajectory" in turn.model_fields_set

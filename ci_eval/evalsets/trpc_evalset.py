@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 from ci_eval.evalsets._case_entries import Entry, Source
 from ci_eval.evalsets._evalset_reading import Notes, Problems, open_evalset
 from ci_eval.formats.event_lists import as_args, as_response
+from ci_eval.formats.known_formats import first_object
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.cases import (
     Content,
@@ -114,8 +115,8 @@ class TrpcAgentGo(EvalSetReader):
         """Return True if the first case is one of trpc-agent-go."""
         if not isinstance(head, Mapping) or "evalCases" not in head:
             return False
-        case = _first(head["evalCases"])
-        message = _first(case.get("conversation")).get("userContent")
+        case = first_object(head["evalCases"])
+        message = first_object(case.get("conversation")).get("userContent")
         if isinstance(message, Mapping):
             return "content" in message or "contentParts" in message
         return bool({"userTurns", "evalMode", "expectedRunnerEnabled"} & case.keys()) or (
@@ -137,10 +138,6 @@ class TrpcAgentGo(EvalSetReader):
             return given if isinstance(given, str) and given else path.stem
 
         return open_evalset(path, shown, self.type_name, parse, set_id=set_id)
-
-
-def _first(value: Json) -> Mapping[str, Json]:
-    return value[0] if isinstance(value, list) and value and isinstance(value[0], dict) else {}
 
 
 def _case(entry: Entry) -> Iterator[EvalCase]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pydantic import Field, model_validator
 
 from ci_eval.formats.event_lists import USER
+from ci_eval.formats.known_formats import first_object
 from ci_eval.records.cases import Content, InvocationEvent, Json, Stored
 
 
@@ -67,6 +68,4 @@ def is_answered(head: Json) -> bool:
 
 
 def _first_case(head: Json) -> Mapping[str, Json]:
-    cases = head.get("eval_cases") if isinstance(head, Mapping) else None
-    found = cases[0] if isinstance(cases, list) and cases else None
-    return found if isinstance(found, Mapping) else {}
+    return first_object(head.get("eval_cases")) if isinstance(head, Mapping) else {}

@@ -36,6 +36,11 @@ def as_response(value: Json) -> dict[str, Json]:
     return _object(value, "result")
 
 
+def stored_result(value: Json) -> dict[str, Json]:
+    """Return the result of a tool, in which no text is parsed, as ADK stores it."""
+    return value if isinstance(value, dict) else {"result": value}
+
+
 def _object(value: Json, key: str) -> dict[str, Json]:
     if value is None or value == "":
         return {}
@@ -139,15 +144,15 @@ def _is_spoken(event: InvocationEvent) -> bool:
     return says and not any(part.function_call or part.function_response for part in parts)
 
 
-def _is_counted(event: InvocationEvent) -> bool:
+def is_model_call(event: InvocationEvent) -> bool:
     """Return True if `event` is known to be a model call."""
     return event.usage_metadata is not None or event.model_version is not None
 
 
 def _trajectory(events: Sequence[InvocationEvent]) -> IntermediateData | InvocationEvents:
     """Return the events unchanged if any is a model call, else as lists."""
-    if any(map(_is_counted, events)):
-        kept = [event for event in events if event.content or _is_counted(event)]
+    if any(map(is_model_call, events)):
+        kept = [event for event in events if event.content or is_model_call(event)]
         return InvocationEvents(invocation_events=tuple(kept))
     parts = [(event.author, part) for event in events for part in parts_of(event)]
     return IntermediateData(

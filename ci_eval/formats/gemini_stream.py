@@ -16,8 +16,7 @@ from ci_eval.formats.partial_tool_calls import OpenCall
 from ci_eval.records.cases import AdkRecord, Content, FunctionCall, FunctionResponse, Json, Part
 from ci_eval.records.errors import TrialError
 from ci_eval.text.sanitize import one_line
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import dotted
+from ci_eval.text.validation_messages import described
 
 MADE_BY_US = "adk-"
 """Prefix of generated call ids, as in ADK."""
@@ -119,8 +118,7 @@ def read_response(value: Json) -> ModelResponse:
     try:
         reply = _GenerateContentResponse.model_validate(value)
     except ValidationError as exc:
-        loc, message = next(iter(explain(exc, _GenerateContentResponse)))
-        where = ": ".join(filter(None, (dotted(loc), message)))
+        where = next(described(exc, _GenerateContentResponse))
         raise TrialError("protocol", f"unexpected answer from the model: {where}") from None
     common = {"usage_metadata": reply.usage_metadata, "model_version": reply.model_version}
     if reply.candidates:

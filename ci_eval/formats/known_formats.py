@@ -41,7 +41,7 @@ def recognised(head: Json) -> str:
     """Return the format of a document that is certainly not an evalset; else empty."""
     if isinstance(head, Mapping):
         return _object(head)
-    if "metricName" in _first(head):
+    if "metricName" in first_object(head):
         return f"metrics of trpc-agent-go; {_CHOOSE}"
     if is_json_in_text(head):
         return f"JSON in a JSON text, as older versions of ADK write their results; {_REPLAYS} them"
@@ -54,7 +54,7 @@ def _object(head: Mapping[str, Json]) -> str:
     if _RESULTS & head.keys():
         if is_adk_result(head):
             return f"results of ADK; {_REPLAYS} them"
-        case = _first(head.get("eval_case_results"))
+        case = first_object(head.get("eval_case_results"))
         return _GRADES if "response_candidate_results" in case else _TRPC_RESULTS
     if head.keys() <= {"app_name", "user_id", "state"} and "user_id" in head:
         return "the session input of ADK's `adk eval_set add_eval_case`"
@@ -72,9 +72,9 @@ def is_adk_result(head: Json) -> bool:
     """Return True if a document that begins like `head` may be ADK's results."""
     if not isinstance(head, Mapping) or not _RESULTS & head.keys():
         return False
-    case = _first(head.get("eval_case_results", head.get("evalCaseResults")))
+    case = first_object(head.get("eval_case_results", head.get("evalCaseResults")))
     turns = case.get("eval_metric_result_per_invocation", case.get("evalMetricResultPerInvocation"))
-    turn = _first(turns)
+    turn = first_object(turns)
     message = _message(turn.get("actualInvocation", {}))
     return "response_candidate_results" not in case and "content" not in message
 
@@ -85,7 +85,7 @@ def _message(turn: Json) -> Mapping[str, Json]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _first(value: Json) -> Mapping[str, Json]:
+def first_object(value: Json) -> Mapping[str, Json]:
     """Return the first object of a list; an empty one if there is none."""
     if isinstance(value, Sequence) and value and isinstance(value[0], Mapping):
         return value[0]
@@ -98,7 +98,7 @@ def _shape(head: Json) -> str:
     if isinstance(head, Mapping):
         keys = list(map(repr, head))
         return f"an object with {', '.join(keys[:_KEYS_SHOWN])}{' …' * (len(keys) > _KEYS_SHOWN)}"
-    first = _first(head)
+    first = first_object(head)
     return f"a list that begins with {_shape(first)}" if first else describe(head)
 
 

@@ -24,7 +24,7 @@ from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Address, address
-from ci_eval.text.json_text import parse_json
+from ci_eval.text.json_text import is_number, parse_json
 
 _PACKAGE = "the package google-cloud-aiplatform (pip install 'ci-eval[vertex]')"
 _MODULES = ("agentplatform", "vertexai")
@@ -269,8 +269,7 @@ def read_result(result: Any) -> dict[str, Json]:
 
 
 def _number(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and isfinite(value) else None
+    return float(value) if is_number(value) and isfinite(value) else None
 
 
 def _rubric(number: int, verdict: Any) -> dict[str, Json]:

@@ -13,8 +13,7 @@ from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Judge, JudgedCriterion, Simulator
 from ci_eval.records.cases import Json, Record
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import dotted
+from ci_eval.text.validation_messages import described
 
 Mode = Literal["auto", "record", "replay", "off"]
 DEFAULT_CASSETTE = ".ci-eval/cache/judge.jsonl"
@@ -245,8 +244,7 @@ def _setting_errors(judge: Judge) -> Iterator[str]:
     try:
         type(judge).model_validate({**judge.model_dump(), "settings": judge.settings})
     except ValidationError as exc:
-        for loc, message in explain(exc, type(judge)):
-            yield f"{dotted(loc)}: {message}" if loc else message
+        yield from described(exc, type(judge))
 
 
 def _configured(

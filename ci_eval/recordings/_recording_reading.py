@@ -35,6 +35,22 @@ def refuse_long(path: Path, *, shown: str) -> None:
         raise UsageError(problems=[Problem(message, shown, 1)])
 
 
+def read_list(
+    document: JsonText, key: str, model: type[M], convert: Callable[[M], Recording]
+) -> Iterator[Recording]:
+    """Yield the recordings in the list `key` of `document`, numbering the repeats of each case.
+
+    Raises:
+        UsageError: there is no such list, or one of its values is no `model`.
+
+    """
+    value = document.value if isinstance(document.value, dict) else {}
+    if not isinstance(value.get(key), list):
+        raise UsageError(problems=[Problem(f"has no list {key!r}", document.shown, 1)])
+    listed: dict[Loc, Json] = {(key, position): case for position, case in enumerate(value[key])}
+    return numbered(read_each(document, listed, model, convert))
+
+
 def read_each(
     document: JsonText,
     values: Mapping[Loc, Json],

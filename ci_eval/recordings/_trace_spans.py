@@ -13,7 +13,14 @@ from ci_eval.recordings._recording_reading import MAX_PROBLEMS
 from ci_eval.recordings._span_attributes import first, raw_attributes, text_in, tree_of
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.text.json_text import MAX_DEPTH, NotJsonError, decode, refuse_many, skip
+from ci_eval.text.json_text import (
+    MAX_DEPTH,
+    NotJsonError,
+    decode,
+    is_number,
+    refuse_many,
+    skip,
+)
 from ci_eval.text.yaml_files import read_text
 
 _OTLP_LISTS = (
@@ -229,4 +236,4 @@ def _seconds(value: Json) -> float | None:
 
 
 def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e30
+    return is_number(value) and abs(value) < 1e30

@@ -5,12 +5,11 @@ from pathlib import Path
 
 from ci_eval.formats import known_formats
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._recording_reading import numbered, read_each
+from ci_eval.recordings._recording_reading import read_list
 from ci_eval.records.cases import AdkRecord, Invocation, Json
-from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_text import parse_strict
-from ci_eval.text.yaml_files import Loc, read_text
+from ci_eval.text.yaml_files import read_text
 
 
 @recording("adk_result")
@@ -34,11 +33,9 @@ class AdkResult(RecordingReader):
         if isinstance(document.value, str):
             document = parse_strict(document.value, shown=shown)
         value = document.value if isinstance(document.value, dict) else {}
-        key = "evalCaseResults" if "evalCaseResults" in value else "eval_case_results"
-        if not isinstance(value.get(key), list):
-            raise UsageError(problems=[Problem("has no list 'eval_case_results'", shown, 1)])
-        cases: dict[Loc, Json] = {(key, position): case for position, case in enumerate(value[key])}
-        return numbered(read_each(document, cases, _Result, _recording))
+        is_camel = isinstance(value.get("evalCaseResults"), list)
+        key = "evalCaseResults" if is_camel else "eval_case_results"
+        return read_list(document, key, _Result, _recording)
 
 
 class _Observed(AdkRecord, extra="ignore"):

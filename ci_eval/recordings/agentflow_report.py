@@ -5,8 +5,9 @@ from pathlib import Path
 
 from pydantic import Field
 
+from ci_eval.formats.event_lists import stored_result
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._recording_reading import numbered, read_each, refuse_long
+from ci_eval.recordings._recording_reading import read_list, refuse_long
 from ci_eval.records.cases import (
     Content,
     FunctionCall,
@@ -16,10 +17,9 @@ from ci_eval.records.cases import (
     Json,
     Record,
 )
-from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_text import parse_strict
-from ci_eval.text.yaml_files import Loc, read_text
+from ci_eval.text.yaml_files import read_text
 
 _CASES = "results"
 
@@ -44,13 +44,7 @@ class AgentFlowReport(RecordingReader):
         """Yield the conversations of the file at `path`."""
         refuse_long(path, shown=shown)
         document = parse_strict(read_text(path, shown=shown), shown=shown)
-        value = document.value if isinstance(document.value, dict) else {}
-        if not isinstance(value.get(_CASES), list):
-            raise UsageError(problems=[Problem(f"has no list {_CASES!r}", shown, 1)])
-        cases: dict[Loc, Json] = {
-            (_CASES, position): case for position, case in enumerate(value[_CASES])
-        }
-        return numbered(read_each(document, cases, _Result, _recording))
+        return read_list(document, _CASES, _Result, _recording)
 
 
 class _Call(Record, extra="ignore"):
@@ -97,14 +91,10 @@ def _invocation(turn: _Turn) -> Invocation:
                 FunctionCall(id=each, name=call.name, args=call.args) for each, call in calls
             ),
             tool_responses=tuple(
-                FunctionResponse(id=each, name=call.name, response=_response(call.result))
+                FunctionResponse(id=each, name=call.name, response=stored_result(call.result))
                 for each, call in calls
                 if call.result is not None
             ),
         ),
         nodes=turn.node_visits,
     )
-
-
-def _response(result: Json) -> dict[str, Json]:
-    return result if isinstance(result, dict) else {"result": result}

@@ -3,20 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from ci_eval.formats.agents_cli_cases import AgentsCliCase, is_agents_cli, is_answered
 from ci_eval.formats.event_lists import invocations
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._recording_reading import MAX_PROBLEMS, numbered, refuse_long
+from ci_eval.recordings._recording_reading import read_list, refuse_long
 from ci_eval.records.cases import Json
-from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.trials import Recording
-from ci_eval.text.json_stream import JsonFile
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import dotted
-
-_CASES = "eval_cases"
+from ci_eval.text.json_text import parse_strict
+from ci_eval.text.yaml_files import read_text
 
 
 @recording("agents_cli")
@@ -37,22 +31,9 @@ class AgentsCliTrace(RecordingReader):
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""
         refuse_long(path, shown=shown)
-        problems: list[Problem] = []
-        found = []
-        position = 0
-        for name, element in JsonFile(path, shown=shown).walk(frozenset({_CASES})):
-            if name != _CASES or element.is_begin:
-                continue
-            try:
-                case = AgentsCliCase.model_validate(element.value)
-            except ValidationError as exc:
-                for loc, message in explain(exc, AgentsCliCase):
-                    place = dotted((_CASES, position, *loc))
-                    problems.append(Problem(message, shown, element.line_of(loc), place))
-            else:
-                turns = invocations(case.events())
-                found.append(Recording(eval_id=case.eval_case_id, invocations=turns))
-            position += 1
-        if problems:
-            raise UsageError(problems=problems[:MAX_PROBLEMS])
-        return numbered(found)
+        document = parse_strict(read_text(path, shown=shown), shown=shown)
+        return read_list(document, "eval_cases", AgentsCliCase, _recording)
+
+
+def _recording(case: AgentsCliCase) -> Recording:
+    return Recording(eval_id=case.eval_case_id, invocations=invocations(case.events()))

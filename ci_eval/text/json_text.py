@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from ci_eval.records.errors import Problem, Severity, UsageError
 from ci_eval.text.yaml_files import Loc, dotted
@@ -122,6 +122,11 @@ def _is_refused(found: re.Match[str]) -> bool:
     if found["rest"]:
         return math.isinf(float(found[0]))
     return bool(found["word"]) or len(found["int"] or "") > _MAX_DIGITS
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    """Return True if a JSON value is a number; in Python, booleans are numbers, too."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _depth(value: Any) -> int:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from support.adk_command import HERE, PRINTED, blocks
-from support.project import Ended, case, turn
+from support.commands import Ended
+from support.project import case, turn
 
 ADK = os.environ.get("CI_EVAL_ADK_PYTHON", "")
 pytestmark = pytest.mark.skipif(

@@ -6,13 +6,12 @@ why, `show`, the repair, a green run.
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from support.commands import run_command
 from support.git_repositories import ENV, Repo
 
 PLAIN = """\
@@ -150,16 +149,10 @@ class User:
 
     def ci_eval(self, *arguments: str, code: int = 0) -> str:
         """Run the command as a user does, and return all that it printed."""
-        done = subprocess.run(
-            [sys.executable, "-m", "ci_eval", *arguments],
-            cwd=self.repo.folder,
-            env=ENV | {"PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        printed = done.stdout + done.stderr
-        assert done.returncode == code, printed
+        env = ENV | {"PYTHONDONTWRITEBYTECODE": "1"}
+        done = run_command(*arguments, folder=self.repo.folder, env=env)
+        printed = done.out + done.err
+        assert done.code == code, printed
         assert "Traceback" not in printed
         return printed
 

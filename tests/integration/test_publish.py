@@ -6,14 +6,13 @@ Each command is a process of its own with the environment of its step.
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from servers.github import FORK, HUMAN, REPOSITORY, TOKEN, FakeGitHub, github, sha
+from support.commands import run_command
 from support.project import GREETS, REFUNDS, TRACKS, Project, changed
 from support.report_language import make_report, shown_by_github
 
@@ -55,19 +54,10 @@ class Runner:
             "GITHUB_RUN_ID": "1",
             "GITHUB_RUN_ATTEMPT": "1",
         }
-        command = [sys.executable, "-m", "ci_eval", *arguments]
-        ended = subprocess.run(
-            command,
-            cwd=self.folder,
-            env=given | self.fake.env | env,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=900,
-        )
-        assert "Traceback" not in ended.stderr, ended.stderr
-        assert TOKEN not in ended.stdout + ended.stderr
-        return Done(ended.returncode, ended.stdout, ended.stderr, _read(outputs))
+        ended = run_command(*arguments, folder=self.folder, env=given | self.fake.env | env)
+        assert "Traceback" not in ended.err, ended.err
+        assert TOKEN not in ended.out + ended.err
+        return Done(*ended, _read(outputs))
 
     def publish(self, *arguments: str, head: str = HEAD, number: int = RUN, **env: str) -> Done:
         """Do what the step of `publish.yml` does."""

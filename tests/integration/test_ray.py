@@ -17,9 +17,10 @@ from typing import NamedTuple
 import pytest
 from servers.loopback import serving
 from servers.models import Models
+from support.commands import Ended
 from support.documents import essence
 from support.git_repositories import ENV
-from support.git_suites import Ended, Suite, evalset
+from support.git_suites import Suite, evalset
 from support.model_projects import CHAT
 from support.project import turn
 

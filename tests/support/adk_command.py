@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.project import Ended
+from support.commands import Ended
 
 from ci_eval.cli.main import main
 

@@ -1,15 +1,13 @@
 """A suite in a real git repository, with a stored run of its main branch and a change."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from support.commands import Ended, run_command
 from support.git_repositories import ENV, Repo
 
 YES = "def answer(message):\n    return 'yes'\n"
@@ -27,23 +25,13 @@ def evalset(count: int) -> str:
     return "id,prompt,expected\n" + "".join(f"c{n},question {n},yes\n" for n in range(count))
 
 
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
 class Suite(Repo):
     """A repository with an agent, its evalset and a stored run."""
 
     def ci_eval(self, *args: str, **env: str) -> Ended:
         """Run a command of ci-eval."""
-        command = [sys.executable, "-m", "ci_eval", *args]
-        variables = {**ENV, "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **env}
-        done = subprocess.run(
-            command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False
-        )
-        return Ended(done.returncode, done.stdout, done.stderr)
+        env = {**ENV, "PYTHONDONTWRITEBYTECODE": "1", **env}
+        return run_command(*args, folder=self.folder, env=env)
 
     def begin(self, count: int = 5, *, env: dict[str, str] | None = None, **files: str) -> None:
         """Commit the agent, store a run of it, and begin a branch.

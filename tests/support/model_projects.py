@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from servers.models import Models
-from support.project import Ended, Project
+from support.commands import Ended
+from support.project import Project
 
 CHAT = '''\
 import json, os, urllib.request

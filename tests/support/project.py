@@ -3,9 +3,10 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from support.commands import Ended
 
 from ci_eval.cli.main import main
 
@@ -45,18 +46,6 @@ REFUNDS = case("refunds", turn("Refund 7", "Order 7 is refunded.", ("refund", {"
 TRACKS = case("tracks", turn("Where is 9?", "Order 9 is in Oslo.", ("track", {"order": 9})))
 CASES = (GREETS, REFUNDS, TRACKS)
 _AS_WRITTEN = json.dumps(CASES)
-
-
-class Ended(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 class Project:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.baseline import baseline_saving
-from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files, print_json
+from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files
 from ci_eval.cli.publish.posting_options import posting_options, tell, tell_none
 from ci_eval.cli.shared_options import (
     baseline_save_option,
@@ -21,7 +21,6 @@ from ci_eval.pull_requests import github_runner
 from ci_eval.records.errors import CiEvalError, ExitCode
 from ci_eval.records.findings import Report
 from ci_eval.run.plan import Plan
-from ci_eval.run_files.file_names import PAGE_FILE
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import counted
 
@@ -100,12 +99,3 @@ def publication(
             tell(report, options, context, reports)
 
     return publish
-
-
-def shown(report: Report, folder: Path, options: dict[str, Any], *, as_json: bool) -> int:
-    """Open the page of a report and print it as JSON, as the options request."""
-    if options["opens"]:
-        console.open_page(folder / PAGE_FILE)
-    if as_json:
-        print_json(report.model_dump(mode="json"))
-    return EXIT_CODES[report.verdict.outcome]

@@ -9,7 +9,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.run.console_progress import run_watched
-from ci_eval.cli.run.finishing import finished, finishing_options, publication, shown
+from ci_eval.cli.run.finishing import finished, finishing_options, publication
 from ci_eval.cli.shared_options import (
     config_option,
     judge_mode_option,
@@ -66,4 +66,4 @@ def _merge(
     console.say(found.summary)
     publish = publication(plan, context, folder, options, as_json=as_json)
     report = run_watched(plan, context, Outputs(folder=folder), publish, found)
-    return None if report is None else shown(report, folder, options, as_json=as_json)
+    return None if report is None else console.shown(report, folder, options, as_json=as_json)

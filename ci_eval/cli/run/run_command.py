@@ -12,7 +12,7 @@ from ci_eval.cli import command_inputs, console
 from ci_eval.cli.adk.adk_eval_result_files import run_and_write
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.run.console_progress import run_shard_watched, run_watched
-from ci_eval.cli.run.finishing import finished, finishing_options, publication, shown
+from ci_eval.cli.run.finishing import finished, finishing_options, publication
 from ci_eval.cli.run.shard_option import ShardOption, described, exit_code, refuse_other
 from ci_eval.cli.shared_options import (
     config_option,
@@ -87,7 +87,7 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
     if report is None:
         console.say("run again with --resume to continue from there")
         return None
-    return shown(report, folder, options, as_json=as_json)
+    return console.shown(report, folder, options, as_json=as_json)
 
 
 def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:

@@ -7,9 +7,9 @@ import pytest
 from servers import openai
 from servers.loopback import Reply, Request, as_json, serving
 from servers.models import Models
+from support.commands import Ended
 from support.git_suites import Suite
 from support.model_projects import PYTHON
-from support.project import Ended
 
 pytestmark = pytest.mark.processes
 CONFIG = """\

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -36,20 +37,29 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_data_branch, "BACKOFF", Backoff(0.001, 3.0, jitter=1.0))
 
 
-@pytest.fixture
-def hub(tmp_path: Path) -> Path:
-    return make_hub(tmp_path)
-
-
-@pytest.fixture
-def repo(hub: Path, tmp_path: Path) -> Repo:
-    """A clone with two commits on main, which are pushed, and one of a change."""
-    made = clone(hub, tmp_path / "repo")
+@pytest.fixture(scope="module")
+def pushed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a hub, and with a clone that no test may change."""
+    folder = tmp_path_factory.mktemp("pushed")
+    made = clone(make_hub(folder), folder / "repo")
     made.commit("first")
     made.commit("second")
     made.git("push", "--quiet", "origin", "main")
     made.on("change").commit("third")
-    return made
+    return folder
+
+
+@pytest.fixture
+def hub(pushed: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(pushed / "hub.git", tmp_path / "hub.git"))
+
+
+@pytest.fixture
+def repo(pushed: Path, hub: Path, tmp_path: Path) -> Repo:
+    """A clone with two commits on main, which are pushed, and one of a change."""
+    repo = Repo(Path(shutil.copytree(pushed / "repo", tmp_path / "repo")))
+    repo.git("remote", "set-url", "origin", hub.as_uri())
+    return repo
 
 
 def context(repo: Repo, **env: str) -> RunContext:

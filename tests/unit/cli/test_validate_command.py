@@ -432,7 +432,7 @@ def test_nothing_that_looks_like_json_or_yaml_leads_to_a_traceback(text: str, na
     is_well_formed(check(name, world_of))
 
 
-@settings(ANYWHERE, max_examples=300)
+@settings(ANYWHERE, max_examples=3 * settings.default.max_examples)
 @given(value=mutations(), name=st.sampled_from(["a.json", "a.evalset.json", "a.yaml"]))
 @pytest.mark.usefixtures("folder")
 def test_no_change_of_a_real_file_leads_to_a_traceback(value: Any, name: str) -> None:

@@ -363,7 +363,7 @@ anything = st.sampled_from(
 
 
 @settings(
-    max_examples=300,
+    max_examples=3 * settings.default.max_examples,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.sampled_from(list(places(WRITTEN))), anything)

@@ -665,7 +665,7 @@ places = st.lists(
 )
 
 
-@settings(patient, max_examples=200)
+@settings(patient, max_examples=2 * settings.default.max_examples)
 @given(suites(), places)
 def test_a_worse_score_never_turns_anything_into_passed(suite: Suite, picked):
     assume(suite.verdict().outcome != "passed")
@@ -677,7 +677,7 @@ def test_a_worse_score_never_turns_anything_into_passed(suite: Suite, picked):
     assert worse.verdict().outcome != "passed"
 
 
-@settings(patient, max_examples=200)
+@settings(patient, max_examples=2 * settings.default.max_examples)
 @given(suites(), places)
 def test_an_error_never_turns_anything_into_passed(suite: Suite, picked):
     assume(suite.verdict().outcome != "passed")
@@ -692,7 +692,7 @@ def test_an_error_never_turns_anything_into_passed(suite: Suite, picked):
 
 
 @pytest.mark.slow
-@settings(patient, max_examples=300)
+@settings(patient, max_examples=3 * settings.default.max_examples)
 @given(suites(lax), places)
 def test_a_pass_that_becomes_an_error_never_turns_anything_into_passed(suite: Suite, picked):
     before = suite.verdict().outcome
@@ -754,7 +754,7 @@ def test_the_order_of_cases_and_criteria_changes_nothing(suite: Suite, random: R
 
 
 @pytest.mark.slow
-@settings(patient, max_examples=150)
+@settings(patient, max_examples=2 * settings.default.max_examples)
 @given(
     st.lists(st.tuples(st.sampled_from(LEVELS), st.sampled_from(LEVELS)), max_size=8),
     st.fixed_dictionaries({}, optional={"max_drop": st.just(0.1), "false_block": st.just(0.2)}),

@@ -437,7 +437,7 @@ MODES = st.sampled_from(["update", "recreate", "minimize"])
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(
     mode=MODES,
     count=st.integers(1, 5),
@@ -461,7 +461,7 @@ def test_however_writers_meet_one_comment_has_all_their_sections(
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(count=st.integers(1, 5), random=st.randoms(use_true_random=False))
 def test_where_nobody_keeps_the_past_it_is_enough_that_pauses_are_longer_than_requests(
     count: int, random: Any

@@ -196,7 +196,9 @@ def read(path: Path) -> None:
 
 
 @given(mutated())
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=4 * settings.default.max_examples, suppress_health_check=[HealthCheck.too_slow]
+)
 def test_a_file_with_a_few_odd_values_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, given: tuple[str, Any]
 ) -> None:
@@ -207,7 +209,7 @@ def test_a_file_with_a_few_odd_values_is_read_or_refused(
 
 
 @given(st.sampled_from(sorted(FILES)), st.integers(0, 400), st.binary(max_size=3))
-@settings(max_examples=200)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_a_file_that_is_cut_or_has_odd_bytes_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, name: str, at: int, odd: bytes
 ) -> None:
