@@ -492,6 +492,7 @@ def test_a_fault_on_purpose_is_no_outage(tmp_path, models, kind):
                 "garbage": (200, True),
             }[kind]
         conversation.check()
+        assert (conversation.usage.calls, conversation.usage.faults) == (0, 1)
 
     behind(tmp_path, models, body, mode="live", faults={"rate": 1, "kinds": [kind]})
     assert models.requests == []

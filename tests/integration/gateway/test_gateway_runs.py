@@ -42,7 +42,8 @@ def test_what_was_recorded_is_replayed_without_provider_and_key(
 
 
 def test_a_mode_that_no_agent_has_is_refused(project, models):
-    project.agent(PYTHON, "null")
+    project.agent(PYTHON, "live")
+    project.edit(", models: live", "")
     ended = project.run("--models", "replay")
 
     assert ended.code == 4
@@ -443,13 +444,14 @@ def test_reports_compare_the_calls_of_models_with_the_baseline(project, models):
 
 
 def test_a_baseline_that_was_not_metered_is_not_compared(project, models):
-    project.agent("def answer(message):\n    return message\n", "null", cases=2)
+    project.agent("def answer(message):\n    return message\n", "live", cases=2)
+    project.edit(", models: live", "")
     project.edit(", ci/model_calls: {}", "")
     project.add("baseline: {store: file, path: base.json}\ngate: {confirm: 'off'}\n")
     project.with_keys(models)
     unmetered = project.run("--baseline-save", "always").out
     (project.folder / "bot.py").write_text(PYTHON)
-    project.edit("models: null", "models: live")
+    project.edit('"bot:answer"', '"bot:answer", models: live')
 
     assert "model call" not in unmetered
     assert "agents: 2 model calls, 36 tokens, $0.0000312\n" in project.run().out
