@@ -263,7 +263,7 @@ def columns_of(values: Values, scene: Scene) -> Columns:
     for name, cases in zip(_NAMES[: scene.criteria], _by_case(values), strict=False):
         column = columns.column(("a", "e", name))
         for case, observed in enumerate(cases):
-            columns.cases("e").add(str(case), "same")
+            columns.cases("e").number_of(str(case), "same")
             _add_round(column, str(case), observed)
     return columns
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from ci_eval.gate.between_runs import BetweenRuns, between_runs
+from ci_eval.gate.case_pairs import Pair
 from ci_eval.gate.hard_break import MAX_CONFIRMING, Breaks, always, worse
 from ci_eval.gate.mean_drop import Drifts
-from ci_eval.gate.pairing import Group, Pair
+from ci_eval.gate.pairing import Group
 from ci_eval.run_files.score_column import Column
 from ci_eval.run_files.score_table import Columns
 from ci_eval.stats.permutation import Permuted, difference, mean_of, permute

@@ -6,7 +6,7 @@ score a little lower) and `hard_break` (a case that always passed now always fai
 """
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ci_eval.config.config_schema import GateOptions
@@ -17,7 +17,7 @@ from ci_eval.gate.both_arms import ArmDrops, arm_breaks, looks_taken
 from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
 from ci_eval.gate.mean_drop import Drifts, Finding
-from ci_eval.gate.pairing import ROUNDING, Group, Pairs, added, groups_of, pool, vanished
+from ci_eval.gate.pairing import ROUNDING, Group, added, groups_of, pool, vanished
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import (
@@ -31,7 +31,7 @@ from ci_eval.records.findings import (
 )
 from ci_eval.records.results import RunMeta, Tier
 from ci_eval.run_files.report_phrases import named
-from ci_eval.run_files.score_column import CONFIRMING, LOST, mean_of, passing
+from ci_eval.run_files.score_column import CONFIRMING, mean_of
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats.intervals import mean_interval
 
@@ -184,14 +184,9 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
 
 def _unmatched_failures(groups: Sequence[Group]) -> Iterator[str]:
     """Yield the failed cases that have no counterpart in the baseline."""
-    import numpy as np
-
     for group in groups:
         if group.facts.judges and group.all_pairs:
-            alone = np.ones(len(group.now), bool)
-            alone[group.all_pairs.rows] = False
-            (rows,) = alone.nonzero()
-            for case, cell in zip(group.now.named(rows), group.now.cells(rows), strict=True):
+            for case, cell in group.unpaired():
                 if cell.status(group.facts) is Status.FAILED:
                     yield f"{group.key.evalset}/{case}"
 
@@ -348,7 +343,7 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
     broken = examined.breaks.get(group.key)
     suspects = broken.suspects if broken else {}
     proven = broken.proven if broken else frozenset()
-    for case, pair in _changed(group, suspects).items():
+    for case, pair in group.changed(suspects).items():
         was, now = group.passed(pair.base), group.passed(pair.value)
         if pair.now.errors:
             if pair.before.errors:
@@ -389,14 +384,6 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
                 "excused": excuse.kind if excuse else "",
             }
         )
-
-
-def _changed(group: Group, suspects: Container[str]) -> Pairs:
-    """Return the cases that may have changed: the outcome differs, or they are suspects."""
-    pairs, facts = group.all_pairs, group.facts
-    flipped = passing(pairs.means, facts) != passing(pairs.bases, facts)
-    lacks = group.now.counts(LOST)[pairs.rows] > 0
-    return pairs.where(flipped | lacks | pairs.among(suspects))
 
 
 def _flaky(group: Group) -> Iterator[Flaky]:

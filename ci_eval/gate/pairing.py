@@ -11,11 +11,13 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ci_eval.config.config_schema import Excuse
+from ci_eval.gate.case_pairs import Pair, Pairs
 from ci_eval.gate.exemptions import Excuses, GroupName, covers, in_force
 from ci_eval.records.findings import GroupKey, Vanished
 from ci_eval.records.results import CriterionFacts, RunMeta
+from ci_eval.run_files.score_cases import Cases
 from ci_eval.run_files.score_cell import Cell, best_of, mean, passes
-from ci_eval.run_files.score_column import LOST, Cases, Column
+from ci_eval.run_files.score_column import LOST, Column, passing
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats.intervals import mean_interval
 from ci_eval.stats.permutation import Place, Sample, Samples
@@ -81,7 +83,7 @@ def pool(
             if (others := ~(is_there & same) & counts).any():
                 numbers[:] = -1
                 cases = beside.cases(key[1])
-                numbers[others] = [cases.add(case) for case in column.named(others)]
+                numbers[others] = [cases.number_of(case) for case in column.named(others)]
                 beside.column(key).pool(column, numbers, as_unit=not is_same_job)
     return Pooled(pooled, list(changed), beside.groups)
 
@@ -145,91 +147,6 @@ def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
                 yield Vanished(kind="case", name=case, where=evalset)
 
 
-@dataclass(eq=False, slots=True)
-class Pair:
-    """One case now and before, under one criterion; nothing modifies it."""
-
-    now: Cell
-    before: Cell
-    value: float
-    """The mean now; missing values count as the best possible, so that a regression holds whatever
-    they would have been."""
-    base: float
-
-    def rounds(self, look: int) -> list[tuple[float, ...]]:
-        """Return the measurements of this run, by round, up to a look."""
-        # Skips rounds in which nothing of the case was measured.
-        return [unit for unit in self.now.units if unit][: look + 1]
-
-    @property
-    def runs_before(self) -> list[tuple[float, ...]]:
-        """The measurements of each baseline run."""
-        return [unit for unit in self.before.units if unit]
-
-
-@lru_cache(maxsize=4096)
-def _pair(now: Cell, before: Cell, value: float, base: float) -> Pair:
-    """Return a pair; thousands of cases have the same."""
-    return Pair(now, before, value, base)
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Cases that two runs measured, in arrays; a pair is made when somebody looks at it."""
-
-    now: Column
-    before: Column
-    rows: "Whole"
-    """The row of each case in `now`, ascending."""
-    rows_before: "Whole"
-    means: "Floats"
-    """`Pair.value` of each case."""
-    bases: "Floats"
-    """`Pair.base` of each case."""
-
-    @classmethod
-    def of(cls, now: Column, before: Column, best: float | None) -> Self:
-        """Return all cases that both columns measured; they number the cases alike."""
-        import numpy as np
-
-        rows_before, means = before.rows_of(now.numbers), now.with_missing(best)
-        bases = before.means[rows_before] if len(before) else means * math.nan
-        known = (rows_before >= 0) & ~(np.isnan(bases) | np.isnan(means))
-        (rows,) = known.nonzero()
-        return cls(now, before, rows, rows_before[known], means[known], bases[known])
-
-    def where(self, chosen: "Chosen | slice") -> "Pairs":
-        """Return some of the cases."""
-        rows, rows_before = self.rows[chosen], self.rows_before[chosen]
-        means, bases = self.means[chosen], self.bases[chosen]
-        return Pairs(self.now, self.before, rows, rows_before, means, bases)
-
-    def among(self, cases: Container[str]) -> "Chosen":
-        """Return which of these cases are among `cases`."""
-        import numpy as np
-
-        return np.fromiter((case in cases for case in self), bool, len(self))
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.now.named(self.rows))
-
-    def __getitem__(self, case: str) -> Pair:
-        place = self.rows.searchsorted(self.now.row(case))
-        return next(self.where(slice(place, place + 1)).values())
-
-    def items(self) -> Iterator[tuple[str, Pair]]:
-        """Yield each case with its pair."""
-        return zip(self, self.values(), strict=True)
-
-    def values(self) -> Iterator[Pair]:
-        """Yield the pair of each case."""
-        cells = self.now.cells(self.rows), self.before.cells(self.rows_before)
-        return map(_pair, *cells, self.means.tolist(), self.bases.tolist())
-
-
 @dataclass(frozen=True)
 class Group:
     """One criterion on one evalset with one agent, now and before."""
@@ -266,6 +183,20 @@ class Group:
     def all_pairs(self) -> Pairs:
         """The cases that both runs measured, including exempted ones."""
         return Pairs.of(self.now, self.before, best_of(self.facts))
+
+    def changed(self, suspects: Container[str]) -> Pairs:
+        """Return the cases whose outcome may have changed, and the suspects."""
+        pairs = self.all_pairs
+        was, now = (passing(each, self.facts) for each in (pairs.bases, pairs.means))
+        lacks = self.now.counts(LOST)[pairs.rows] > 0
+        return pairs.where((was != now) | lacks | pairs.among(suspects))
+
+    def unpaired(self) -> Iterator[tuple[str, Cell]]:
+        """Yield the cases of this run without a counterpart, with their cells."""
+        import numpy as np
+
+        rows = np.delete(np.arange(len(self.now)), self.all_pairs.rows)
+        return zip(self.now.named(rows), self.now.cells(rows), strict=True)
 
     @cached_property
     def failing(self) -> Pairs:

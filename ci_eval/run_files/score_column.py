@@ -4,7 +4,6 @@ A `Cell` is made of them when somebody looks at a case, and is forgotten again.
 """
 
 import math
-import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.records.cases import Status
 from ci_eval.records.results import CriterionFacts
+from ci_eval.run_files.score_cases import Cases
 from ci_eval.run_files.score_cell import Cell, mean
 
 if TYPE_CHECKING:
@@ -29,47 +29,6 @@ _KINDS = 8
 """The code of an observation is its kind plus this times its unit: a run, or a round of one."""
 _CHUNK = 4096
 """How many cells are prepared at once."""
-
-
-class Cases:
-    """The cases of an evalset in a run, which columns refer to by number."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-        """By id, in the order of the run."""
-        self.contents = array("q")
-        """The hash of the fingerprint of each, which has no more bits."""
-
-    def add(self, case: str, content: str = "") -> int:
-        """Return the number of a case, and keep its fingerprint."""
-        number = self.numbers.get(case)
-        if number is None:
-            # Runs that are compared have the same ids: memory holds each once.
-            number = self.numbers[sys.intern(case)] = len(self.contents)
-            self.contents.append(0)
-        self.contents[number] = hash(content)
-        return number
-
-    def numbers_in(self, other: "Cases") -> "Whole":
-        """Return the number that each of these cases has in `other`, -1 if it is not there."""
-        import numpy as np
-
-        if other is self:
-            return np.arange(len(self.numbers))
-        found = (other.numbers.get(case, -1) for case in self.numbers)
-        return np.fromiter(found, np.int64, len(self.numbers))
-
-    def same_in(self, other: "Cases", numbers: "Whole") -> "Chosen":
-        """Return whether each case, with its number in `other`, has the same content there."""
-        import numpy as np
-
-        found: Chosen = np.append(other.contents, 0)[numbers] == self.contents
-        return found & (numbers >= 0)
-
-    def changed_in(self, other: "Cases") -> int:
-        """Return the number of cases that have another content in `other`."""
-        numbers = self.numbers_in(other)
-        return int(((numbers >= 0) & ~self.same_in(other, numbers)).sum())
 
 
 class _Sorted(NamedTuple):
@@ -159,7 +118,7 @@ class Column:
     def add(self, case: str, value: float | None, kind: int = MEASURED, unit: int = 0) -> None:
         """Add an observation of a case."""
         known = self.cases.numbers.get(case)
-        self.put(self.cases.add(case) if known is None else known, value, kind, unit)
+        self.put(self.cases.number_of(case) if known is None else known, value, kind, unit)
 
     def put(
         self, number: int, value: float | None, kind: int, unit: int, seconds: float = 0.0

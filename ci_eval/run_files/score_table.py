@@ -10,13 +10,13 @@ from ci_eval.records.findings import GroupKey
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.results import CriterionFacts, RunMeta, Score, TrialResult
+from ci_eval.run_files.score_cases import Cases
 from ci_eval.run_files.score_column import (
     CONFIRMING,
     LOST,
     MEASURED,
     SKIPPED,
     UNCONFIRMED,
-    Cases,
     Column,
 )
 
@@ -50,7 +50,7 @@ class Columns:
             self.metered += result.metered.alone
             self.metered_trials += 1
         self.models = merged(self.models, result.served)
-        number = self.cases(key.evalset).add(key.case, result.case_fingerprint)
+        number = self.cases(key.evalset).number_of(key.case, result.case_fingerprint)
         for score in result.scores:
             column = self.column((key.agent, key.evalset, score.name))
             kind = _kind(score, result)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.run_language import FACTS
 
+from ci_eval.run_files.score_cases import Cases
 from ci_eval.run_files.score_cell import Cell
 from ci_eval.run_files.score_column import (
     CONFIRMING,
@@ -16,7 +17,6 @@ from ci_eval.run_files.score_column import (
     MEASURED,
     SKIPPED,
     UNCONFIRMED,
-    Cases,
     Column,
     mean_of,
 )
@@ -117,7 +117,7 @@ def test_each_pooled_run_is_one_unit_after_those_of_its_case(runs):
     cases = Cases()
     pooled = Column(cases)
     for case in "edcba":
-        cases.add(case)
+        cases.number_of(case)
     expected = defaultdict(list)
     for observed in runs:
         run = column_of(observed)
@@ -135,9 +135,9 @@ def test_each_pooled_run_is_one_unit_after_those_of_its_case(runs):
 def test_cases_that_two_runs_have_are_the_same_if_their_contents_are():
     now, before = Cases(), Cases()
     for case, content in [("a", "1"), ("b", "2"), ("c", "3")]:
-        now.add(case, content)
+        now.number_of(case, content)
     for case, content in [("c", "3"), ("x", ""), ("b", "other")]:
-        before.add(case, content)
+        before.number_of(case, content)
 
     numbers = before.numbers_in(now)
     assert numbers.tolist() == [2, -1, 1]

@@ -1,0 +1,98 @@
+"""Cases that two runs measured under one criterion."""
+
+import math
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Self
+
+from ci_eval.run_files.score_cell import Cell
+from ci_eval.run_files.score_column import Column
+
+if TYPE_CHECKING:
+    from ci_eval.run_files.score_column import Chosen, Floats, Whole
+
+
+@dataclass(eq=False, slots=True)
+class Pair:
+    """One case now and before, under one criterion; nothing modifies it."""
+
+    now: Cell
+    before: Cell
+    value: float
+    """The mean now; missing values count as the best possible, so that a regression holds whatever
+    they would have been."""
+    base: float
+
+    def rounds(self, look: int) -> list[tuple[float, ...]]:
+        """Return the measurements of this run, by round, up to a look."""
+        # Skips rounds in which nothing of the case was measured.
+        return [unit for unit in self.now.units if unit][: look + 1]
+
+    @property
+    def runs_before(self) -> list[tuple[float, ...]]:
+        """The measurements of each baseline run."""
+        return [unit for unit in self.before.units if unit]
+
+
+@lru_cache(maxsize=4096)
+def _pair(now: Cell, before: Cell, value: float, base: float) -> Pair:
+    """Return a pair; thousands of cases have the same."""
+    return Pair(now, before, value, base)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Cases that two runs measured, in arrays; a pair is made when somebody looks at it."""
+
+    now: Column
+    before: Column
+    rows: "Whole"
+    """The row of each case in `now`, ascending."""
+    rows_before: "Whole"
+    means: "Floats"
+    """`Pair.value` of each case."""
+    bases: "Floats"
+    """`Pair.base` of each case."""
+
+    @classmethod
+    def of(cls, now: Column, before: Column, best: float | None) -> Self:
+        """Return all cases that both columns measured; they number the cases alike."""
+        import numpy as np
+
+        rows_before, means = before.rows_of(now.numbers), now.with_missing(best)
+        bases = before.means[rows_before] if len(before) else means * math.nan
+        known = (rows_before >= 0) & ~(np.isnan(bases) | np.isnan(means))
+        (rows,) = known.nonzero()
+        return cls(now, before, rows, rows_before[known], means[known], bases[known])
+
+    def where(self, chosen: "Chosen | slice") -> "Pairs":
+        """Return some of the cases."""
+        rows, rows_before = self.rows[chosen], self.rows_before[chosen]
+        means, bases = self.means[chosen], self.bases[chosen]
+        return Pairs(self.now, self.before, rows, rows_before, means, bases)
+
+    def among(self, cases: Container[str]) -> "Chosen":
+        """Return which of these cases are among `cases`."""
+        import numpy as np
+
+        return np.fromiter((case in cases for case in self), bool, len(self))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.now.named(self.rows))
+
+    def __getitem__(self, case: str) -> Pair:
+        place = self.rows.searchsorted(self.now.row(case))
+        return next(self.where(slice(place, place + 1)).values())
+
+    def items(self) -> Iterator[tuple[str, Pair]]:
+        """Yield each case with its pair."""
+        return zip(self, self.values(), strict=True)
+
+    def values(self) -> Iterator[Pair]:
+        """Yield the pair of each case."""
+        cells = self.now.cells(self.rows), self.before.cells(self.rows_before)
+        return map(_pair, *cells, self.means.tolist(), self.bases.tolist())
