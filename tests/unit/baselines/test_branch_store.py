@@ -49,17 +49,23 @@ def pushed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def hub(pushed: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(pushed / "hub.git", tmp_path / "hub.git"))
-
-
-@pytest.fixture
-def repo(pushed: Path, hub: Path, tmp_path: Path) -> Repo:
-    """A clone with two commits on main, which are pushed, and one of a change."""
-    repo = Repo(Path(shutil.copytree(pushed / "repo", tmp_path / "repo")))
-    repo.git("remote", "set-url", "origin", hub.as_uri())
+def copied(pushed: Path, folder: Path) -> Repo:
+    """Return a copy of the clone, beside a copy of the hub."""
+    shutil.copytree(pushed, folder, dirs_exist_ok=True)
+    repo = Repo(folder / "repo")
+    repo.git("remote", "set-url", "origin", (folder / "hub.git").as_uri())
     return repo
+
+
+@pytest.fixture
+def repo(pushed: Path, tmp_path: Path) -> Repo:
+    """A clone with two commits on main, which are pushed, and one of a change."""
+    return copied(pushed, tmp_path)
+
+
+@pytest.fixture
+def hub(repo: Repo) -> Path:
+    return repo.folder.with_name("hub.git")
 
 
 def context(repo: Repo, **env: str) -> RunContext:
@@ -580,11 +586,21 @@ def test_a_file_that_is_too_long_is_not_read(repo: Repo, monkeypatch: pytest.Mon
 # --- Pruning --------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def five(repo: Repo) -> Repo:
-    """Five runs of three commits are stored: 0 and 1 of the first, 2 and 3 of the second."""
+@pytest.fixture(scope="module")
+def five_runs(pushed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A hub with five runs, which no test may change."""
+    folder = tmp_path_factory.mktemp("runs")
+    repo = copied(pushed, folder)
     for number in range(5):
         save(repo, made(f"run{number}", f"{number // 2:040x}", created=NOON.format(number)))
+    return folder / "hub.git"
+
+
+@pytest.fixture
+def five(repo: Repo, hub: Path, five_runs: Path) -> Repo:
+    """Five runs of three commits are stored: 0 and 1 of the first, 2 and 3 of the second."""
+    shutil.rmtree(hub)
+    shutil.copytree(five_runs, hub)
     return repo
 
 
