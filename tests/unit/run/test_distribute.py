@@ -202,9 +202,9 @@ def test_agents_that_wait_for_a_server_stay_here():
     }
 
 
-@pytest.mark.parametrize("models", [None, "replay"])
+@pytest.mark.parametrize("models", [{}, {"models": "replay"}])
 def test_an_agent_stays_with_the_gateway_that_it_calls(models):
-    found = distribute(Machines(), trials(3), partial(Python, python="bot:reply", models=models))
+    found = distribute(Machines(), trials(3), partial(Python, python="bot:reply", **models))
 
     assert found.here == ([0, 1, 2] if models else [])
     assert sorted(found.traces) == [0, 1, 2]

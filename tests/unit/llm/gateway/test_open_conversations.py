@@ -78,9 +78,9 @@ def test_calls_in_progress_count_towards_a_limit():
     options = ModelOptions(max_cost_usd=1.0)
     run, trial = Spending(), Spending()
     run.begin(0.6)
-    assert "the budget of the run is used up" in exceeded(options, run, trial, 0.6)
+    assert "the budget of the run is used up" in exceeded(options, run, trial, 0.6, is_shard=False)
     run.end(0.6, 0.1)
-    assert exceeded(options, run, trial, 0.6) == ""
+    assert exceeded(options, run, trial, 0.6, is_shard=False) == ""
     assert run.cost_usd == pytest.approx(0.1)
 
 
