@@ -1,4 +1,4 @@
-"""Two runs of 100,000 trials and two criteria, compared: at most 10 s and 500 MB.
+"""Two runs of 100,000 trials and two criteria, compared: at most 10 s and 250 MB.
 
 python benchmarks/compare_many.py [--check] [TRIALS]        (default: 100000)
 
@@ -22,7 +22,7 @@ from ci_eval.run_files.score_cell import passes
 
 TRIALS = 100_000
 REPEATS = (5, 1)
-MOST_S, MOST_MB = 10.0, 500.0
+MOST_S, MOST_MB = 10.0, 250.0
 RUNS = 3
 CRITERIA = {
     "tool_trajectory_avg_score": CriterionFacts(
