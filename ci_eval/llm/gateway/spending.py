@@ -41,7 +41,12 @@ class Spending:
 
 
 def exceeded(
-    options: ModelOptions, run: Spending, trial: Spending, estimate_usd: float, *, is_shard: bool
+    options: ModelOptions,
+    run: Spending,
+    trial: Spending,
+    estimate_usd: float,
+    *,
+    is_shard: bool = False,
 ) -> str:
     """Return why a call of about this cost may not be made; empty if it may."""
     if spent := run.excess(estimate_usd, options.max_calls, options.max_cost_usd):
