@@ -13,6 +13,7 @@ from ci_eval.gate.compare import Examined, compare, examine
 from ci_eval.gate.hard_break import Breaks
 from ci_eval.gate.mean_drop import Finding
 from ci_eval.records.findings import Comparison
+from ci_eval.records.results import RunMeta
 from ci_eval.run.rerun import Redraw, wanted
 from ci_eval.run_files.score_column import CONFIRMING
 from ci_eval.run_files.score_table import Columns, Past
@@ -73,8 +74,8 @@ def test_a_day_that_is_bad_for_both_arms_is_no_regression():
     assert delta.effect == 0
 
 
-def criteria(now: str, base: str, *before: str) -> dict[str, Finding]:
-    """Return the finding of each criterion; a text has the values of `c`, `;`, those of `d`."""
+def of_two(now: str, base: str, *before: str) -> tuple[RunMeta, Columns, list[Past], Past]:
+    """Return runs with two criteria; a text has the values of `c`, `;`, those of `d`."""
     facts = dict.fromkeys("cd", FACTS)
 
     def of(text: str) -> Columns:
@@ -83,7 +84,13 @@ def criteria(now: str, base: str, *before: str) -> dict[str, Finding]:
 
     stored = [Past(meta(f"past{at}", criteria=facts), of(each)) for at, each in enumerate(before)]
     run = meta(criteria=facts)
-    found = examine(run, of(now), stored, GATE, Past(run, of(base)))
+    return run, of(now), stored, Past(run, of(base))
+
+
+def criteria(now: str, base: str, *before: str) -> dict[str, Finding]:
+    """Return the finding of each criterion."""
+    run, columns, stored, arm = of_two(now, base, *before)
+    found = examine(run, columns, stored, GATE, arm)
     return {key.criterion: each for key, each in found.drifts.items()}
 
 
@@ -98,6 +105,10 @@ def test_a_criterion_that_rose_less_than_the_others_is_in_doubt():
 
     found = criteria(good_day[0], ";", good_day[1])
     assert {name: each.in_doubt for name, each in found.items()} == {"c": True, "d": False}
+    run, columns, stored, arm = of_two(good_day[0], ";", good_day[1])
+    delta, _ = compare(run, columns, stored, GATE, base=arm).deltas
+    assert (delta.outcome, delta.effect) == ("inconclusive", 0)
+    assert delta.reason == "behind the other criteria or the newest stored run"
     found = criteria(good_day[0], f"{GOOD};{GOOD}", good_day[1])
     assert {name: each.worse for name, each in found.items()} == {"c": True, "d": False}
 
