@@ -25,9 +25,10 @@ PROCESSES = (
 ANSWERS = {
     **dict.fromkeys(("no secret", "no path", "another secret"), "404"),
     **dict.fromkeys(("absolute form", "absolute form of the gateway", "CONNECT"), "404"),
-    **dict.fromkeys(("fragment", "line breaks, encoded"), "404"),
+    "fragment": "404",
     **dict.fromkeys(("TRACE", "GET", "files", "two Hosts"), "400"),
     **dict.fromkeys(("up", "up, encoded", "up from the root", "slash, encoded"), "400"),
+    "line breaks, encoded": "400",
     **dict.fromkeys(("backslash", "two slashes", "at", "line breaks in a version"), "400"),
     **dict.fromkeys(("two lengths", "a length and chunks", "a second request"), "400"),
     **dict.fromkeys(("what is no JSON", "too long", "reflected in an error"), "400"),
