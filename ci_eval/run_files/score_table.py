@@ -163,7 +163,7 @@ class Columns:
 
 
 def _kind(score: Score, result: TrialResult) -> int:
-    """Return what a score is as an observation."""
+    """Return the kind of observation that a score is."""
     if score.value is not None:
         return CONFIRMING if result.confirms else MEASURED
     if score.status is not Status.ERROR:

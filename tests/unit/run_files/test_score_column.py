@@ -41,7 +41,7 @@ def parts(cell: Cell):
 
 
 def parts_of(observed):
-    """Return what the cell of one case has to show, without arrays."""
+    """Return the expected cell of one case, without arrays."""
     units: list[list[float]] = []
     for _, value, kind, unit in observed:
         if kind == MEASURED:
