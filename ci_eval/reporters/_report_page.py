@@ -115,6 +115,13 @@ class Page:
     """Command to make this run the baseline; empty if CI stores merged runs automatically."""
 
     @property
+    def needs_maintainer(self) -> bool:
+        """True if calls of models are not recorded, and whoever opened the pull request cannot."""
+        return self.meta.from_fork and any(
+            each.kind == "not_recorded" for each in self.troubles.shown
+        )
+
+    @property
     def log_url(self) -> str:
         """The page of the workflow run or pipeline; empty outside of CI."""
         return self.meta.url if _LOG.fullmatch(self.meta.url) else ""

@@ -145,6 +145,10 @@ class ModelProject(Project):
     def run(self, *arguments: str, out: str = "out") -> Ended:
         return self.ci_eval("run", "--out", out, *arguments)
 
+    def cassette(self) -> list[str]:
+        """Return the lines of the cassette, the first included."""
+        return (self.folder / "models.jsonl").read_text().splitlines()
+
     def responses(self, out: str = "out") -> dict[tuple[str, int], list[str]]:
         """Return the answers of the agent, by case and repeat."""
         found = {}

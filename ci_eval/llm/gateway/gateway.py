@@ -108,6 +108,12 @@ class Gateway:
         self.conversations += 1
         return conversation
 
+    def close(self, conversation: Conversation, *, is_whole: bool) -> None:
+        """End a conversation; `is_whole` if the agent answered all that it was sent."""
+        conversation.is_over = True
+        if is_whole and conversation.is_recorded:
+            self._cassette.drop_stale(conversation.trial, conversation.numbered)
+
     # --- The server -------------------------------------------------------------------------------
 
     @asynccontextmanager

@@ -188,6 +188,7 @@ class Answering:
         conversation, shown = asked.conversation, self._cassette.shown
         try:
             self._cassette.add(conversation.key, asked.place, asked.request, answer)
+            conversation.is_recorded = True
         except (OSError, TooLongError) as exc:
             message = f"an answer could not be recorded in {shown}: {exc}"
             conversation.refuse(TrialError("models", message))

@@ -9,7 +9,8 @@ before is gone.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,6 +85,8 @@ class ModelCassette:
         self._begun: set[str] = set()
         """The trials that a resumed run finds begun: those that an interrupted run recorded; all,
         if the run ended by itself, and sorted the file."""
+        self._stale: set[Place] = set()
+        """The calls that trials which were recorded in part no longer make."""
         self._is_changed = False
         self.strange = 0
         """The number of lines that hold no call, such as those of a merge conflict."""
@@ -195,13 +198,19 @@ class ModelCassette:
         self._found.setdefault(place.trial, {})[place] = self._written.append(line)
         self._is_changed = True
 
+    def drop_stale(self, trial: str, made: Mapping[str, int]) -> None:
+        """Let `tidy` drop the calls that a trial did not make; `made` counts them by request."""
+        self._stale |= {
+            each for each in self._found.get(trial, ()) if each.number >= made.get(each.request, 0)
+        }
+
     def tidy(self) -> None:
         """Sort the file, if calls were recorded, and drop what was recorded before.
 
         That of a shard stays as it is: it has to say which trials were recorded anew.
         """
         if self._is_changed and self._own is None:
-            self._file.rewrite(_arranged)
+            self._file.rewrite(partial(_arranged, stale=self._stale))
             self._found.clear()
             self.load()
             self._is_changed = False
@@ -301,10 +310,11 @@ def _read(line: bytes, place: Place | None = None) -> Recorded | None:
         return None  # somebody edited it
 
 
-def _arranged(lines: Iterator[bytes]) -> Iterable[bytes]:
+def _arranged(lines: Iterator[bytes], stale: Container[Place] = ()) -> Iterable[bytes]:
     """Return the last line of each call, in the order of trials and of lengths of requests.
 
-    In a conversation, requests grow; so this is nearly the order in which they were made.
+    In a conversation, requests grow; so this is nearly the order in which they were made.  Calls
+    that are `stale` are left out.
     """
     trials: dict[str, dict[Place, bytes]] = {}
     for line in lines:
@@ -312,7 +322,8 @@ def _arranged(lines: Iterator[bytes]) -> Iterable[bytes]:
             trials.pop(anew[1].decode(), None)
         elif found := _LINE.match(line):
             place = _place(found)
-            trials.setdefault(place.trial, {})[place] = line
+            if place not in stale:
+                trials.setdefault(place.trial, {})[place] = line
     kept = {place: line for each in trials.values() for place, line in each.items()}
     order = {place: _order(place, line) for place, line in kept.items()}
     return (kept[place] for place in sorted(kept, key=lambda place: order[place]))

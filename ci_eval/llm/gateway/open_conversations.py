@@ -59,6 +59,8 @@ class Conversation:
     """Those of them that are free again."""
     tries: Counter[str] = field(default_factory=Counter)
     """How often each request was made, failed tries included."""
+    is_recorded: bool = False
+    """Whether any of its calls was recorded."""
     is_held_again: bool = False
     """Whether an interrupted run has recorded the beginning, which is replayed."""
     streams: set[asyncio.Future[None]] = field(default_factory=set)

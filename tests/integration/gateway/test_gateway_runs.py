@@ -12,6 +12,7 @@ from support.model_projects import CHAT, COMMAND, PYTHON, ModelProject
 pytestmark = pytest.mark.processes
 KINDS = {"python": PYTHON, "command": COMMAND}
 CASSETTE = "{mode: record, cassette: models.jsonl}"
+AUTO = "{mode: auto, cassette: models.jsonl}"
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
@@ -134,6 +135,9 @@ def test_a_miss_on_a_fork_asks_for_a_run_of_a_maintainer(project, models):
     assert "\n**Next:** ask a maintainer to record the cases again, since pull" in comment
     assert "from forks get no keys. Do not merge before: what" in comment
     assert "reproduce it" not in comment
+    page = (project.folder / "out/report.html").read_text()
+    assert "Ask a maintainer to record the cases again: " in page
+    assert "<p>Reproduce it" not in page
 
 
 def test_the_budget_of_a_shard_is_its_share_and_the_error_says_so(project, models):
@@ -173,16 +177,48 @@ def test_a_repeat_that_is_not_recorded_is_an_error(project, models):
 
 
 def test_auto_asks_only_for_what_is_missing(project, models):
-    project.agent(PYTHON, "{mode: auto, cassette: models.jsonl}", cases=2)
+    project.agent(PYTHON, AUTO, cases=2)
     project.with_keys(models)
     project.run()
-    project.agent(PYTHON, "{mode: auto, cassette: models.jsonl}", cases=3)
+    project.agent(PYTHON, AUTO, cases=3)
 
     assert project.run().code == 0
     assert len(models.requests) == 3
     project.without_keys()
     assert project.run().code == 0
     assert len(models.requests) == 3
+
+
+TWO = CHAT + "\n\ndef answer(message):\n    return ask(message) + ask('tell me more')\n"
+
+
+def test_auto_drops_the_calls_that_a_trial_no_longer_makes(project, models):
+    project.agent(TWO, AUTO, cases=2)
+    project.with_keys(models)
+    project.run()
+    before = project.cassette()
+    project.agent(TWO.replace("ask(message)", "ask(message + '!')"), AUTO, cases=2)
+
+    assert project.run("--case", "c0").code == 0
+
+    after = project.cassette()
+    assert len(models.requests) == 5
+    assert len(after) == len(before) == 5
+    assert sum("question 0!" in line for line in after) == 1
+    assert not any('question 0"' in line for line in after)
+    assert after[3:] == before[3:]  # other trials keep theirs
+
+
+def test_auto_drops_nothing_if_a_trial_fails_halfway(project, models):
+    project.agent(TWO, AUTO, cases=1)
+    project.with_keys(models)
+    project.run()
+    fails = TWO.replace("ask(message)", "ask(message + '!')").replace("+ ask", "+ 1 / 0 + ask")
+    project.agent(fails, AUTO, cases=1)
+
+    assert project.run().code == 6
+
+    assert len(project.cassette()) == 4
 
 
 @pytest.mark.parametrize(
@@ -280,7 +316,7 @@ def test_a_key_that_the_provider_refuses_is_named_and_nothing_recorded(project, 
         f"the agent 'bot' did not answer: {said}"
         in (project.folder / "out/report.json").read_text()
     )
-    assert len((project.folder / "models.jsonl").read_text().splitlines()) == 1
+    assert len(project.cassette()) == 1
 
 
 @pytest.mark.parametrize(
