@@ -13,6 +13,8 @@ from ci_eval.records.cases import Json
 
 _LONGER = ("timeout_s", "retries")
 """Options of `run`; with a greater value, fewer trials end in an error."""
+_PLACES = {"engine": "local", "address": None}
+"""Options of `run` that decide which machines run the agents, and their defaults."""
 _ANSWERS = ("mode", "cassette", "env_file")
 """Options of `judge` that decide where answers come from, beside the judges themselves."""
 _RECORDED = ("mode", "cassette", "ignore")
@@ -32,6 +34,7 @@ def unstored(config: Config, before: EarlierConfig) -> Iterator[str]:
         new, old = getattr(config.run, name), getattr(before.run, name)
         if new > old:
             yield f"run.{name}: {old:g} → {new:g}"
+    yield from _of_options("run", section(now, "run"), before.section("run"), _PLACES)
     yield from _of_agents(section(now, "agents"), before.section("agents"))
     if before.asks:
         yield from _of_judges(config.judging, section(now, "judge"), before)
@@ -76,10 +79,18 @@ def _of_agents(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[st
 def _of_models(name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
     """Yield how calls of models are answered or measured otherwise."""
     options = _RECORDED if _replays(now) else ("mode",) if _replays(before) else ()
-    for option in (*options, *_MEASURED):
-        new, was = now.get(option), before.get(option)
+    defaults = dict.fromkeys((*options, *_MEASURED))
+    yield from _of_options(f"agent {name}: models", now, before, defaults)
+
+
+def _of_options(
+    where: str, now: Mapping[str, Any], before: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield those of the options with these defaults that changed."""
+    for name, default in defaults.items():
+        new, was = now.get(name, default), before.get(name, default)
         if new != was:
-            yield f"agent {name}: models.{option}: {_shown(was)} → {_shown(new)}"
+            yield f"{where}.{name}: {_shown(was)} → {_shown(new)}"
 
 
 def _replays(models: Mapping[str, Any]) -> bool:
@@ -87,12 +98,8 @@ def _replays(models: Mapping[str, Any]) -> bool:
 
 
 def _of_judges(judging: Judging, now: Mapping[str, Any], before: EarlierConfig) -> Iterator[str]:
-    old = before.section("judge")
-    for name in _ANSWERS:
-        default = JudgeOptions.model_fields[name].default
-        new, was = now.get(name, default), old.get(name, default)
-        if new != was:
-            yield f"judge.{name}: {_shown(was)} → {_shown(new)}"
+    defaults = {name: JudgeOptions.model_fields[name].default for name in _ANSWERS}
+    yield from _of_options("judge", now, before.section("judge"), defaults)
     if before.judging and _endpoints(judging) != _endpoints(before.judging):
         yield "judge: another provider or address"
 

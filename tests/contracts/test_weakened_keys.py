@@ -244,6 +244,10 @@ CHANGES: dict[str, Change] = {
     "simulator.include_function_calls": simulator({"include_function_calls": True}),
     "run.repeats": run({"repeats": 3}, {}, "repeats: 3 → 1"),
     "run.timeout_s": run({}, {"timeout_s": 600}, "timeout_s: 120 → 600"),
+    "run.engine": run({}, {"engine": "ray"}, "engine: local → ray"),
+    "run.address": run(
+        {"engine": "ray"}, {"engine": "ray", "address": "h:6379"}, "address: none → h:6379"
+    ),
     "run.retries": run({}, {"retries": 2}, "retries: 0 → 2"),
     "baseline": Change({"baseline": {"store": "file"}}, {}, "baseline: removed"),
     "baseline.store": store({"store": "file"}, {"store": "git"}, ": location changed"),
@@ -305,6 +309,7 @@ CHANGES: dict[str, Change] = {
     "gate.allow_unjudged.case": unjudged({"case": "x"}, "x"),
     "gate.allow_unjudged.evalset": unjudged({"evalset": "e"}, "e"),
     "gate.allow_unjudged.agent": unjudged({"case": "x", "agent": "a"}, "a/x"),
+    "gate.confirm": gate({}, {"confirm": "off"}, ".confirm: both → off"),
     "gate.accept": excuse("accept", {"case": "x"}, "x is accepted"),
     "gate.accept.case": excuse("accept", {"case": "x"}, "x is accepted"),
     "gate.accept.criterion": excuse("accept", {"criterion": "c"}, "c is accepted"),
@@ -336,8 +341,6 @@ CHANGES: dict[str, Change] = {
     "matrix.evalsets": matrix({"evalsets": []}, "matrix: ci/tool_errors, response_match_score"),
     "matrix.criteria": matrix({"criteria": ["ci/tool_errors"]}, "matrix: response_match_score on"),
 }
-if "confirm" in GateOptions.model_fields:
-    CHANGES["gate.confirm"] = gate({}, {"confirm": "off"}, ".confirm: both → off")
 
 EVALUATED = "the agent is what is evaluated: a worse one is blocked, a better one may pass"
 SPEED = "only how fast, or how much may be spent: what is not measured never passes"
@@ -356,10 +359,7 @@ HARMLESS: dict[str, str] = {
     "agents.base": "the base arm is run as the merge base's own configuration says",
     "run": "its keys have entries",
     "run.concurrency": SPEED,
-    "run.engine": SPEED,
-    **dict.fromkeys(
-        ("run.address", "run.cpus", "run.per_task", "run.start_timeout_s", "run.upload"), SPEED
-    ),
+    **dict.fromkeys(("run.cpus", "run.per_task", "run.start_timeout_s", "run.upload"), SPEED),
     "run.exclude": "an agent that lacks a file fails, and is never measured less",
     "gate": "its keys have entries",
     "gate.allow_unjudged.reason": SHOWN,
