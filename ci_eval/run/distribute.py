@@ -31,6 +31,8 @@ _SHORT_S = 2.0
 """How long a batch should last at least."""
 _MAX_TRIALS = 500
 """The most trials of a batch."""
+_MAX_WAITING = 10_000
+"""The most trials that wait for this machine, while batches for others are found behind them."""
 
 
 _Local = tuple[int, ToTry]
@@ -68,7 +70,7 @@ class Distribution:
     async def run(self, parts: Sequence[Part]) -> None:
         """Run all trials, those of several arms in turn."""
         self.sources.extend(_Source(index, part, part.total) for index, part in enumerate(parts))
-        local: asyncio.Queue[_Local | None] = asyncio.Queue(self.concurrency)
+        local: asyncio.Queue[_Local | None] = asyncio.Queue(_MAX_WAITING)
         async with asyncio.TaskGroup() as group:
             for _ in range(self.concurrency):
                 group.create_task(self._work_here(local))

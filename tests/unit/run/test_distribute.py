@@ -59,6 +59,7 @@ class Machines:
         self.play = play or (lambda _, batch: map(observed, numbers(batch)))
         self.batches: list[Batch] = []
         self.given: list[Mapping[str, str]] = []
+        self.called = asyncio.Event()
 
     async def run(self, task: Task, folder: Path, env: Mapping[str, str]) -> AsyncIterator[bytes]:
         del folder
@@ -66,6 +67,7 @@ class Machines:
         assert isinstance(batch, Batch)
         self.batches.append(batch)
         self.given.append(env)
+        self.called.set()
         for each in self.play(len(self.batches), batch):
             await asyncio.sleep(0)
             yield OBSERVED.dump_json((each,))
@@ -107,7 +109,9 @@ def distribute(
     earlier: Trace | None = None,
     concurrency: int = 8,
     others: Mapping[str, Agent] = MappingProxyType({}),
+    waits: bool = False,
 ) -> Landed:
+    """Distribute trials; if this machine `waits`, it does nothing before others have some."""
     found = Landed()
 
     async def landed(number: int, trial: Trial, trace: Trace) -> None:
@@ -117,6 +121,8 @@ def distribute(
 
     async def here(index: int, to_try: tuple[int, Trial, object]) -> None:
         assert index == 0
+        if waits:
+            await machines.called.wait()
         found.here.append(to_try[0])
         await landed(to_try[0], to_try[1], Trace(key=to_try[1].key))
 
@@ -194,6 +200,23 @@ def test_what_only_this_machine_can_do_stays_here():
     assert sorted(distribute(Machines(), trials(30), Fixed).here) == [*range(30)]
     done = Trace(key=key(0))
     assert distribute(Machines(), trials(1), earlier=done).here == [0]
+
+
+def test_other_machines_do_not_wait_until_this_one_is_done():
+    elsewhere = [
+        Trial(TrialKey(agent="other", evalset="e", case="x"), each.case) for each in trials(1)
+    ]
+    machines = Machines(
+        lambda _, batch: (
+            Observed(number=number, trace=Trace(key=trial.key)) for number, trial, _ in batch.trials
+        )
+    )
+
+    planned = [*trials(100), *elsewhere]
+    found = distribute(machines, planned, Fixed, others={"other": Portable()}, waits=True)
+
+    assert sorted(found.here) == [*range(100)]
+    assert [numbers(each) for each in machines.batches] == [[100]]
 
 
 def test_agents_that_wait_for_a_server_stay_here():
