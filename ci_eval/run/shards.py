@@ -66,23 +66,40 @@ def divided(plan: Plan, total: int, manifest: Manifest, past: Sequence[Past]) ->
         UsageError: there are fewer cases than shards.
 
     """
-    places = _places(plan, total)
+    counts = dict.fromkeys(_places(plan, total), plan.repeats)
+    return division(plan, counts, total, manifest, past)
+
+
+def division(
+    plan: Plan,
+    counts: Mapping[Place, int],
+    total: int,
+    manifest: Manifest,
+    past: Sequence[Past],
+) -> ShardPlan:
+    """Divide cases among `total` shards; `counts` are the trials of each."""
     stored = durations(past)
     known = {place: statistics.median(each) for place, each in stored.items()}
     usual = statistics.median(known.values()) if known else 1.0
-    seconds = {place: known.get(place, usual) * plan.repeats for place in places}
+    each_s = {place: known.get(place, usual) for place in counts}
+    seconds = {place: each_s[place] * count for place, count in counts.items()}
     shards = dealt(seconds, total, noise_of(stored.values()))
+
+    def expected(shard: Shard, places: Sequence[Place]) -> float:
+        """Return the seconds that a shard takes if its trials run at once as well as they can."""
+        slots = config_of(plan.config, shard).run.concurrency
+        longest = max(each_s[place] for place in places)
+        return round(max(sum(seconds[place] for place in places) / slots, longest), 3)
+
     return ShardPlan(
         manifest=manifest,
         shards=tuple(
             PlannedShard(
-                trials=len(each) * plan.repeats,
-                expected_s=_expected(plan, Shard(number, total), [seconds[p] for p in each])
-                if known
-                else None,
-                cases=_by_names(each),
+                trials=sum(counts[place] for place in places),
+                expected_s=expected(Shard(number, total), places) if known else None,
+                cases=_by_names(places),
             )
-            for number, each in enumerate(shards, 1)
+            for number, places in enumerate(shards, 1)
         ),
     )
 
@@ -105,15 +122,6 @@ def dealt(seconds: Mapping[Place, float], total: int, noise: float = 0.0) -> lis
         squares[number] += seconds[place] ** 2
         heapq.heapreplace(ends, (loads[number] + reserve * math.sqrt(squares[number]), number))
     return shards
-
-
-def _expected(plan: Plan, shard: Shard, seconds: Sequence[float]) -> float:
-    """Return the seconds that a shard takes if its trials run concurrently as well as they can.
-
-    `seconds` are those of all trials of each case.
-    """
-    slots = config_of(plan.config, shard).run.concurrency
-    return round(max(sum(seconds) / slots, max(seconds, default=0.0) / plan.repeats), 3)
 
 
 def durations(past: Sequence[Past]) -> dict[Place, list[float]]:
@@ -177,7 +185,9 @@ def part(plan: Plan, shard: Shard, planned: ShardPlan | None) -> Plan:
 
     """
     places = _places(plan, shard.total)
-    if planned and sorted(places) != sorted(p for each in planned.shards for p in each.places):
+    assigned = sorted(p for each in planned.shards for p in each.places) if planned else []
+    whole = sorted({*places} & {*assigned} if planned and planned.redraw else places)
+    if planned and assigned != whole:
         message = "the plan does not have each case of the suite in one shard"
         raise UsageError(message, hint="make the plan anew: `ci-eval plan --shards N --out FILE`")
     own = (
