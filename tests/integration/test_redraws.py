@@ -164,6 +164,13 @@ def of_one_shard_again(suite: Suite) -> None:
     assert suite.ci_eval("run", *shard, "--out", "shards/again1-4").code == 0
 
 
+def of_one_merge_base_edited(suite: Suite) -> None:
+    folder = suite.folder / "shards/copy"
+    shutil.copytree(suite.folder / "shards/again1-1", folder)
+    path = folder / "base/run.json"
+    path.write_text(path.read_text().replace('"value":1.0', '"value":0.0'))
+
+
 def with_another_trial(suite: Suite) -> None:
     for path in (suite.folder / "shards").glob("again*/shard.json"):
         report = json.loads(path.read_text())
@@ -201,6 +208,7 @@ def without_the_first_run(suite: Suite) -> None:
     [
         (of_another_first_run, "it confirms other reports than those that are merged"),
         (of_one_shard_again, "is another run of it; pass one of them"),
+        (of_one_merge_base_edited, "is another run of it; pass one of them"),
         (with_another_trial, "its trials are not those that the verdict needs"),
         (with_two_plans, "its cases were assigned differently"),
         (with_another_number, "there is a report of redraw 2, but none of redraw 1"),

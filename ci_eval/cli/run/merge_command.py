@@ -98,7 +98,7 @@ def _merge(
 def _leave_doubt(
     plan: ShardPlan, file: str, folder: Path, context: RunContext, *, as_json: bool
 ) -> int:
-    """Write the plan of the trials that would settle the verdict; nothing is decided without."""
+    """Write the plan of the trials that would settle the verdict, and report no verdict."""
     write_plan(plan, Path(file))
     shown = shards_json(plan)
     if as_json:
