@@ -1,6 +1,7 @@
 """Shards that ran at once, and how a merge takes over their results instead of running agents."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,16 @@ from ci_eval.run_files.run_file import read_run
 from ci_eval.run_files.shard_files import PlannedRedraw, ShardReport
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import counted, duration
+
+
+@contextmanager
+def saying_what_to_do() -> Iterator[None]:
+    """Add what to do to the refusal of a report that says nothing of it."""
+    try:
+        yield
+    except UsageError as exc:
+        exc.hint = exc.hint or "run the shard again, or leave its folder out for no verdict"
+        raise
 
 
 class Found(NamedTuple):
@@ -90,6 +101,7 @@ class FanOut:
         hint = "merge without the redraw, or plan it again: `ci-eval merge --redraw-plan FILE`"
         raise UsageError(f"{self.found[0].shown} cannot be merged: {why}", hint=hint)
 
+    @saying_what_to_do()
     def adopt(self, arms: Arms, planned: Round) -> None:
         """Take over the results of all trials of a round.
 
@@ -104,6 +116,9 @@ class FanOut:
                 for each in self.found
             ]
             known = [(each, path) for each, path in folders if (path / RUN_FILE).is_file()]
+            for each in self.found if is_change else ():
+                if not (each.folder / RUN_FILE).is_file():
+                    raise refused(each, f"it has no {RUN_FILE}")
             arm.collector.adopt(self._results(arm, redraw, known, is_change=is_change))
             for _, path in known:
                 if (path / TRACES_FILE).is_file():
@@ -201,6 +216,6 @@ def _fits(result: TrialResult, trial: Trial, plan: Plan) -> bool:
     )
 
 
-def refused(shard: Found, why: str) -> UsageError:
+def refused(shard: Found, why: str, hint: str = "") -> UsageError:
     """Return the refusal of a report."""
-    return UsageError(f"{shard.shown} cannot be merged: {why}")
+    return UsageError(f"{shard.shown} cannot be merged: {why}", hint=hint)

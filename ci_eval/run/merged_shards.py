@@ -1,5 +1,6 @@
 """The reports of shards: those of the planned trials, and of redraws that settle a doubt."""
 
+import glob
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.run import shards
 from ci_eval.run.arms import Arms, Round, base_folder
-from ci_eval.run.fan_out import FanOut, Found, refused
+from ci_eval.run.fan_out import FanOut, Found, refused, saying_what_to_do
 from ci_eval.run_files.file_names import CASSETTES_FOLDER, RUN_FILE, SHARD_FILE
 from ci_eval.run_files.score_table import Past
 from ci_eval.run_files.shard_files import (
@@ -116,12 +117,14 @@ def gathered(folders: Sequence[Path], manifest: Manifest) -> MergedShards:
     for folder in folders:
         path = folder / SHARD_FILE
         if not path.is_file():
-            why = f"has no {SHARD_FILE}" if folder.is_dir() else "is not a folder"
+            none = "matches no folder" if glob.has_magic(str(folder)) else "is not a folder"
+            why = f"has no {SHARD_FILE}" if folder.is_dir() else none
             problems.append(
                 Problem(f"{why}, so it counts as a shard without a report", str(folder))
             )
             continue
-        each = Found(read_shard_report(path, shown=str(path)), folder)
+        with saying_what_to_do():
+            each = Found(read_shard_report(path, shown=str(path)), folder)
         read.setdefault(each.report.shard.redraw, []).append(each)
     if 0 not in read:
         hint = "pass the output folders of `ci-eval run --shard I/N`"
@@ -143,6 +146,7 @@ def gathered(folders: Sequence[Path], manifest: Manifest) -> MergedShards:
     return MergedShards(fan_outs[0], fan_outs[1:], warnings)
 
 
+@saying_what_to_do()
 def _fan_out(reports: Iterable[Found], manifest: Manifest) -> FanOut:
     """Return the shards that ran at once, each once.
 
@@ -180,7 +184,7 @@ def _later(one: Found, other: Found) -> Found:
         return one
     same = one.report.workflow_run and one.report.workflow_run == other.report.workflow_run
     if not same or one.report.attempt == other.report.attempt:
-        raise refused(other, f"{one.shown} is another run of it; pass one of them")
+        raise refused(other, f"{one.shown} is another run of it", "pass one of them")
     return max(one, other, key=lambda each: each.report.attempt)
 
 
