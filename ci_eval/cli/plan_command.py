@@ -66,7 +66,7 @@ def plan(
     slow = quotas(planned, context, asked)
     found = _divided(planned, context, shards) if shards else None
     if found:
-        append_outputs({"matrix": json.dumps(_as_json(found)["matrix"])}, context.env)
+        append_outputs({"matrix": json.dumps(shards_json(found)["matrix"])}, context.env)
     if found and file:
         refuse_links_out(file)
         with naming_files():
@@ -110,7 +110,7 @@ def _whole(
         ],
         "judging": [each.model_dump(mode="json") for each in asked],
         "quotas": [each.model_dump(mode="json") for each in slow],
-        **(_as_json(found) if found else {}),
+        **(shards_json(found) if found else {}),
     }
 
 
@@ -126,7 +126,7 @@ def _divided(planned: Plan, context: RunContext, total: int) -> ShardPlan:
     return divided(planned, total, manifest_of(planned, context), past)
 
 
-def _as_json(found: ShardPlan) -> dict[str, Any]:
+def shards_json(found: ShardPlan) -> dict[str, Any]:
     """Return the shards, and the value of `strategy.matrix` for as many jobs on GitHub."""
     total = len(found.shards)
     shown = [

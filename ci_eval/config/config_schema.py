@@ -208,6 +208,16 @@ class GateOptions(Record):
         return max(int(planned * self.rerun_budget), least)
 
     @property
+    def never_confirms(self) -> str:
+        """The setting with which no doubt is settled by further trials; empty if there is none."""
+        settings = {
+            "gate.confirm: off": self.confirm == "off",
+            f"gate.on_inconclusive: {self.on_inconclusive}": self.on_inconclusive != "rerun",
+            "gate.mode: threshold": self.mode == "threshold",
+        }
+        return next((setting for setting, is_set in settings.items() if is_set), "")
+
+    @property
     def looks(self) -> int:
         """The maximum number of looks at the data: 1 without `rerun`."""
         return min(int(self.rerun_budget), _MAX_LOOKS) if self.on_inconclusive == "rerun" else 1

@@ -12,7 +12,6 @@ from ci_eval.forge.lineage import began
 from ci_eval.plugins.engine import Cluster
 from ci_eval.records.errors import UsageError
 from ci_eval.records.results import JudgeUsage, RunMeta, TrialResult
-from ci_eval.records.trials import Trial
 from ci_eval.run.base_arm import MAX_REASON, NoBaseArmError, base_arm
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Collector, Outputs, Progress, Tally
@@ -20,11 +19,12 @@ from ci_eval.run.distribute import Distribution
 from ci_eval.run.execute import Conduct, Here, Part, execute, with_hints
 from ci_eval.run.participants import Participants
 from ci_eval.run.plan import Plan
-from ci_eval.run.rerun import Plans, Redraws, next_round
+from ci_eval.run.rerun import Plans, Redraw, Redraws, next_round
 from ci_eval.run.run_metadata import describe
 from ci_eval.run.score import scoring
 from ci_eval.run_files.file_names import BASE_FOLDER, RUN_FILE
 from ci_eval.run_files.score_table import Past
+from ci_eval.run_files.shard_files import FurtherTrials, ShardRedraw
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.sanitize import one_line
 
@@ -42,8 +42,8 @@ class Arm(NamedTuple):
 class Round(NamedTuple):
     """The trials of a round."""
 
-    trials: Sequence[tuple[Arm, Iterator[Trial], int]]
-    """The trials of each arm, and their number."""
+    drawn: Sequence[tuple[Arm, Redraw]]
+    """The trials of each arm."""
     added: tuple[int, int] = (0, 0)
     """The number of trials of the change and of its base arm that were not planned."""
 
@@ -76,13 +76,14 @@ def _refusal_alone() -> Iterator[None]:
 async def _play(drawn: Round, participants: Participants, concurrency: int) -> None:
     async with AsyncExitStack() as stack:
         parts = []
-        for arm, each, count in drawn.trials:
+        for arm, redraw in drawn.drawn:
             others = participants.apart()
             landed = await stack.enter_async_context(scoring(arm.plan, others, arm.collector))
             agents = {name: arm.plan.config.agents[name] for name, _ in arm.plan.pairs}
             conduct = Conduct(arm.plan.config.run, others.users, arm.collector.begun)
-            numbered = arm.collector.numbered(each)
+            numbered = arm.collector.numbered(redraw.trials(arm.plan))
             landed = with_hints(landed, agents, arm.context)
+            count = redraw.count(arm.plan)
             parts.append(Part(numbered, agents, conduct, arm.context, landed, count))
         cluster = await stack.enter_async_context(connected(drawn, parts))
         if cluster is None:
@@ -97,7 +98,7 @@ async def _play(drawn: Round, participants: Participants, concurrency: int) -> N
 
 def connected(drawn: Round, parts: Sequence[Part]) -> AbstractAsyncContextManager[Cluster | None]:
     """Connect to the machines for a round."""
-    arm = drawn.trials[0][0]
+    arm = drawn.drawn[0][0]
     folders = [part.context.root for part in parts]
     folder = arm.collector.folder.absolute()
     return arm.plan.config.engine.start(arm.context, folders, left_out=folder)
@@ -208,16 +209,35 @@ class Arms:
             found = self._redraws()
         if found is None:
             return None
+        drawn = self._round(found)
+        _log.info("a further round of %d trials: %s", sum(drawn.added), found)
+        return drawn
+
+    def part_of(self, shard: ShardRedraw) -> Round:
+        """Return the further trials of a shard.
+
+        Raises:
+            UsageError: some cannot be run.
+
+        """
+        redraw, count = shard
+        change, base = Redraw.of(redraw.change).within(self.change.plan), Redraw()
+        if redraw.base != FurtherTrials():
+            self._prepare()
+        if self.base:
+            base = Redraw.of(redraw.base).within(self.base.plan)
+        drawn = self._round(Redraws(change, base))
+        if (possible := sum(drawn.added)) != count:
+            message = f"the plan has {count} trials of this shard, but {possible} can be run"
+            why = self.unconfirmed and f"no merge base: {self.unconfirmed}"
+            raise UsageError(message, hint=why or "make the plan anew: `ci-eval merge`")
+        return drawn
+
+    def _round(self, found: Redraws) -> Round:
         drawn = [(self.change, found.change)]
         drawn += [(self.base, found.base)] if self.base else []
         change, *base = (redraw.count(arm.plan) for arm, redraw in drawn)
-        _log.info("a further round of %d trials: %s", change + sum(base), found)
-        trials = [
-            (arm, redraw.trials(arm.plan), redraw.count(arm.plan))
-            for arm, redraw in drawn
-            if redraw
-        ]
-        return Round(trials, (change, sum(base)))
+        return Round([each for each in drawn if each[1]], (change, sum(base)))
 
     def planned_rounds(self) -> Iterator[Round]:
         """Yield the rounds that depend on no result.
@@ -225,7 +245,7 @@ class Arms:
         They are all trials of the change and, if nothing is stored to compare with, of its base.
         """
         plan = self.change.plan
-        yield Round([(self.change, plan.trials(), plan.count)])
+        yield Round([(self.change, Redraw(range(1), frozenset(plan.pairs)))])
         if self.baseline and not self.baseline.runs and (found := self.next_round()):
             yield found
 

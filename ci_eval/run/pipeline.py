@@ -23,6 +23,7 @@ from ci_eval.run.merged_shards import MergedShards
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import clear, compare_and_decide, write_report
 from ci_eval.run.run_metadata import describe
+from ci_eval.run_files.shard_files import ShardRedraw
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text import templates
@@ -36,6 +37,8 @@ class ShardRun(NamedTuple):
     """What a shard observed."""
 
     collected: Collected
+    base_trials: int
+    """The number of trials of the merge base."""
     duration_s: float
     unconfirmed: str
     """Why the agents of the merge base could not be run, although they were to be."""
@@ -53,6 +56,7 @@ def run(
         BaselineError: the baseline cannot be read; raised before anything is run.
         NothingSelectedError: the configuration asks for nothing to be executed.
         OSError: a cassette cannot be written.
+        InDoubtError: other jobs are to settle the verdict.
 
     """
     baseline = _prepare(plan, context, outputs)
@@ -70,8 +74,8 @@ def run(
     for line in merge_cassettes(plan.config, context, shards) if shards else ():
         context.say(line)
     with _observing(plan, context, outputs, baseline, meta) as arms:
-        arms.unconfirmed = shards.unconfirmed if shards else ""
-        asyncio.run(_execute_and_score(arms, shards))
+        arms.unconfirmed = shards.planned.unconfirmed if shards else ""
+        asyncio.run(_execute_and_score(arms, _rounds(arms, shards)))
     collected = arms.change.collector.collected()
     report = compare_and_decide(
         collected, plan.config.gate, baseline, arms.confirmation(), weakened=weakened
@@ -84,13 +88,19 @@ def run(
     return report
 
 
-def run_shard(plan: Plan, context: RunContext, outputs: Outputs) -> ShardRun:
+def run_shard(
+    plan: Plan,
+    context: RunContext,
+    outputs: Outputs,
+    redraw: ShardRedraw | None = None,
+) -> ShardRun:
     """Execute and score the trials of a plan, and decide nothing.
 
-    If the baseline is the merge base itself, its agents are tried on the same cases.
+    If the baseline is the merge base itself, its agents are tried on the same cases.  Of a
+    `redraw`, only the further trials are executed.
 
     Raises:
-        UsageError: an agent can never start.
+        UsageError: an agent can never start, or the trials of the redraw are others.
         BaselineError: the baseline cannot be read; raised before anything is run.
         NothingSelectedError: the configuration asks for nothing to be executed.
 
@@ -101,10 +111,11 @@ def run_shard(plan: Plan, context: RunContext, outputs: Outputs) -> ShardRun:
     _log_plan(plan, meta)
     began = time.monotonic()
     with _observing(plan, context, outputs, baseline, meta) as arms:
-        asyncio.run(_execute_and_score(arms, decides=False))
+        rounds = iter([arms.part_of(redraw)]) if redraw else arms.planned_rounds()
+        asyncio.run(_execute_and_score(arms, rounds))
     took = time.monotonic() - began
-    arms.confirmation()  # writes what the base arm showed
-    return ShardRun(arms.change.collector.collected(), took, arms.unconfirmed)
+    base = arms.confirmation().trials  # writes what the base arm showed
+    return ShardRun(arms.change.collector.collected(), base, took, arms.unconfirmed)
 
 
 def _prepare(plan: Plan, context: RunContext, outputs: Outputs) -> Baseline | None:
@@ -141,15 +152,12 @@ def _log_plan(plan: Plan, meta: RunMeta) -> None:
         _log.info("%s, scored by %s", shown, ", ".join(criteria))
 
 
-async def _execute_and_score(
-    arms: Arms, shards: MergedShards | None = None, *, decides: bool = True
-) -> None:
-    """Execute all trials, then those of further rounds, and score each trace when it lands."""
+async def _execute_and_score(arms: Arms, rounds: Iterator[Round]) -> None:
+    """Execute the trials of each round, and score each trace when it lands."""
     # Reports need heavy imports, which happen while agents are waited for.
     loading = asyncio.create_task(asyncio.to_thread(templates.prepare))
     plan, context, _ = arms.change
     reminding = asyncio.create_task(remind(arms.outputs.progress))
-    rounds = _rounds(arms, shards, decides=decides)
     try:
         first = next(rounds, None)
         if first is None:
@@ -170,14 +178,11 @@ async def remind(progress: Progress) -> None:
         progress.waited(REMINDER_S)
 
 
-def _rounds(arms: Arms, shards: MergedShards | None, *, decides: bool) -> Iterator[Round]:
+def _rounds(arms: Arms, shards: MergedShards | None) -> Iterator[Round]:
     """Yield the rounds to execute: the planned ones, unless shards did, and further ones."""
-    for planned in arms.planned_rounds():
-        if shards:
-            shards.adopt(arms, planned)
-        else:
-            yield planned
-    # While trials are missing, others could not settle the verdict.
-    decides = decides and not (shards and shards.missing)
-    while decides and (further := arms.next_round()):
+    if shards:
+        yield from shards.rounds(arms)
+        return
+    yield from arms.planned_rounds()
+    while further := arms.next_round():
         yield further

@@ -68,9 +68,8 @@ class Plan:
     def most(self) -> int:
         """The most trials that a run takes, of both arms, if it is in doubt."""
         gate = self.config.gate
-        redraws = gate.on_inconclusive == "rerun" and gate.confirm != "off"
-        is_compared = self.config.baseline is not None and gate.mode != "threshold"
-        return gate.budget(self.count) if redraws and is_compared else self.count
+        confirms = self.config.baseline is not None and not gate.never_confirms
+        return gate.budget(self.count) if confirms else self.count
 
     def trials(self) -> Iterator[Trial]:
         """Yield every trial, the repeats of a case one after the other."""

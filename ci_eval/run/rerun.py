@@ -18,11 +18,12 @@ from ci_eval.gate.compare import Examined, examine
 from ci_eval.gate.hard_break import Breaks
 from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.records.results import RunMeta
-from ci_eval.records.trials import Trial
+from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run.collect import Tally
 from ci_eval.run.plan import Plan
 from ci_eval.run_files.score_column import Column
 from ci_eval.run_files.score_table import Past
+from ci_eval.run_files.shard_files import FurtherTrials
 
 Place = tuple[str, str, str]
 """Agent, evalset and case."""
@@ -49,6 +50,9 @@ class Redraw:
         for trial in plan.trials():
             key = trial.key
             for number in self.rounds if (key.agent, key.evalset) in self.pairs else ():
+                if number == 0:
+                    yield trial
+                    continue
                 again = key.model_copy(update={"repeat": key.repeat + number * plan.repeats})
                 yield trial._replace(key=again, round=number)
             if key.repeat == 0:
@@ -61,6 +65,32 @@ class Redraw:
         """Return how many trials they are."""
         drawn = sum(plan.cases_of(pair) for pair in self.pairs) * plan.repeats * len(self.rounds)
         return drawn + sum(map(len, self.confirming.values()))
+
+    def holds(self, key: TrialKey, repeats: int) -> bool:
+        """Return True if a trial is one of them, where each case is planned `repeats` times."""
+        confirming = self.confirming.get(key.place, ())
+        is_drawn = (key.agent, key.evalset) in self.pairs and key.repeat // repeats in self.rounds
+        return is_drawn or key.repeat - repeats * _MOST_ROUNDS in confirming
+
+    def stored(self) -> FurtherTrials:
+        """Return it as a plan for other jobs stores it."""
+        confirming: dict[str, dict[str, dict[str, tuple[int, int]]]] = {}
+        for (agent, evalset, case), each in self.confirming.items():
+            cases = confirming.setdefault(agent, {}).setdefault(evalset, {})
+            cases[case] = each.start, each.stop
+        rounds = self.rounds.start, self.rounds.stop
+        return FurtherTrials(rounds=rounds, pairs=tuple(sorted(self.pairs)), confirming=confirming)
+
+    @classmethod
+    def of(cls, stored: FurtherTrials) -> "Redraw":
+        """Return what a plan stored."""
+        confirming = {
+            (agent, evalset, case): range(*numbers)
+            for agent, evalsets in stored.confirming.items()
+            for evalset, cases in evalsets.items()
+            for case, numbers in cases.items()
+        }
+        return cls(range(*stored.rounds), frozenset(stored.pairs), confirming)
 
     def within(self, plan: Plan) -> "Redraw":
         """Return the part that `plan` has, without agents that only tell what was recorded."""
@@ -104,6 +134,17 @@ class Plans(NamedTuple):
     base: Plan | None = None
 
 
+def why_none(plan: Plan) -> str:
+    """Return why no further trials would ever be run; empty if they may be."""
+    gate = plan.config.gate
+    why = "gate.rerun_budget: 1" if gate.rerun_budget <= 1 else gate.never_confirms
+    if not why and plan.config.baseline is None:
+        return "no baseline is configured"
+    if not why and not any(_converses(plan, agent) for agent, _ in plan.pairs):
+        return "every agent replays a recording"
+    return why
+
+
 def next_round(
     plans: Plans,
     meta: RunMeta,
@@ -117,7 +158,7 @@ def next_round(
     the agents of the merge base showed so far; `None` if they cannot be run.
     """
     gate = plans.change.config.gate
-    if gate.on_inconclusive != "rerun" or gate.mode == "threshold" or gate.confirm == "off":
+    if gate.never_confirms:
         return None
     done = tally.trials + (base[1].trials if base else 0)
     beside = Past(base[0], base[1].columns) if base else None

@@ -2,11 +2,13 @@
 
 Without a plan, a hash of its names assigns each case, so all jobs agree without talking.  A plan
 assigns cases by their stored durations: the longest first, each to the shard that is done first
-(longest processing time; Graham, Bounds on Multiprocessing Timing Anomalies, 1969).
+(longest processing time; Graham, Bounds on Multiprocessing Timing Anomalies, 1969).  A shard with a
+long case gets less beside it, because nothing evens out what that case may take longer.
 """
 
 import hashlib
 import heapq
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -64,56 +66,89 @@ def divided(plan: Plan, total: int, manifest: Manifest, past: Sequence[Past]) ->
         UsageError: there are fewer cases than shards.
 
     """
-    places = _places(plan, total)
-    known = seconds_of(past)
+    counts = dict.fromkeys(_places(plan, total), plan.repeats)
+    return division(plan, counts, total, manifest, past)
+
+
+def division(
+    plan: Plan,
+    counts: Mapping[Place, int],
+    total: int,
+    manifest: Manifest,
+    past: Sequence[Past],
+) -> ShardPlan:
+    """Divide cases among `total` shards; `counts` are the trials of each."""
+    stored = durations(past)
+    known = {place: statistics.median(each) for place, each in stored.items()}
     usual = statistics.median(known.values()) if known else 1.0
-    seconds = {place: known.get(place, usual) * plan.repeats for place in places}
-    shards = dealt(seconds, total)
+    each_s = {place: known.get(place, usual) for place in counts}
+    seconds = {place: each_s[place] * count for place, count in counts.items()}
+    shards = dealt(seconds, total, noise_of(stored.values()))
+
+    def expected(shard: Shard, places: Sequence[Place]) -> float:
+        """Return the seconds that a shard takes if its trials run at once as well as they can."""
+        slots = config_of(plan.config, shard).run.concurrency
+        longest = max(each_s[place] for place in places)
+        return round(max(sum(seconds[place] for place in places) / slots, longest), 3)
+
     return ShardPlan(
         manifest=manifest,
         shards=tuple(
             PlannedShard(
-                trials=len(each) * plan.repeats,
-                expected_s=_expected(plan, Shard(number, total), [seconds[p] for p in each])
-                if known
-                else None,
-                cases=_by_names(each),
+                trials=sum(counts[place] for place in places),
+                expected_s=expected(Shard(number, total), places) if known else None,
+                cases=_by_names(places),
             )
-            for number, each in enumerate(shards, 1)
+            for number, places in enumerate(shards, 1)
         ),
     )
 
 
-def dealt(seconds: Mapping[Place, float], total: int) -> list[list[Place]]:
-    """Return the cases of each shard: the longest first, each to the one with the least so far."""
-    loads = [(0.0, number) for number in range(total)]
+def dealt(seconds: Mapping[Place, float], total: int, noise: float = 0.0) -> list[list[Place]]:
+    """Return the cases of each shard: the longest first, each to the shard that is done first.
+
+    `noise` is by what share the duration of a case varies.  The sum of a shard's cases is compared
+    with a reserve, for what one of `total` shards takes longer than expected.
+    """
+    reserve = noise * statistics.NormalDist().inv_cdf(1 - 1 / total) if total > 1 else 0.0
+    ends = [(0.0, number) for number in range(total)]
+    loads, squares = [0.0] * total, [0.0] * total
     shards: list[list[Place]] = [[] for _ in range(total)]
     # Cases of equal duration are dealt in the order of the plan.
     for place in sorted(seconds, key=seconds.__getitem__, reverse=True):
-        load, number = heapq.heappop(loads)
+        number = ends[0][1]
         shards[number].append(place)
-        heapq.heappush(loads, (load + seconds[place], number))
+        loads[number] += seconds[place]
+        squares[number] += seconds[place] ** 2
+        heapq.heapreplace(ends, (loads[number] + reserve * math.sqrt(squares[number]), number))
     return shards
 
 
-def _expected(plan: Plan, shard: Shard, seconds: Sequence[float]) -> float:
-    """Return the seconds that a shard takes if its trials run concurrently as well as they can.
-
-    `seconds` are those of all trials of each case.
-    """
-    slots = config_of(plan.config, shard).run.concurrency
-    return round(max(sum(seconds) / slots, max(seconds, default=0.0) / plan.repeats), 3)
-
-
-def seconds_of(past: Sequence[Past]) -> dict[Place, float]:
-    """Return the seconds that a trial of each case takes: the median over the runs of its mean."""
+def durations(past: Sequence[Past]) -> dict[Place, list[float]]:
+    """Return the mean seconds of each case's trials in each run."""
     found: dict[Place, list[float]] = {}
     for run in past:
-        for (agent, evalset, _), column in run.columns.groups.items():
-            for case, seconds in zip(column, column.seconds.tolist(), strict=True):
-                if seconds:
-                    found.setdefault((agent, evalset, case), []).append(seconds)
-    return {place: statistics.median(each) for place, each in found.items()}
+        taken = {  # once, however many criteria there are
+            (agent, evalset, case): seconds
+            for (agent, evalset, _), column in run.columns.groups.items()
+            for case, seconds in zip(column, column.seconds.tolist(), strict=True)
+            if seconds
+        }
+        for place, seconds in taken.items():
+            found.setdefault(place, []).append(seconds)
+    return found
+
+
+def noise_of(stored: Iterable[Sequence[float]]) -> float:
+    """Return by what share the duration of a case usually varies between runs; 0 if unknown."""
+    shares = [_spread(each) for each in stored if len(each) > 1]
+    return statistics.median(shares or [0.0])
+
+
+def _spread(values: Sequence[float]) -> float:
+    """Return the standard deviation, as a share of the mean; `statistics.stdev` is too slow."""
+    mean = statistics.fmean(values)
+    return math.dist(values, [mean] * len(values)) / math.sqrt(len(values) - 1) / mean
 
 
 def _by_names(places: Iterable[Place]) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -150,7 +185,9 @@ def part(plan: Plan, shard: Shard, planned: ShardPlan | None) -> Plan:
 
     """
     places = _places(plan, shard.total)
-    if planned and sorted(places) != sorted(p for each in planned.shards for p in each.places):
+    assigned = sorted(p for each in planned.shards for p in each.places) if planned else []
+    whole = sorted({*places} & {*assigned} if planned and planned.redraw else places)
+    if planned and assigned != whole:
         message = "the plan does not have each case of the suite in one shard"
         raise UsageError(message, hint="make the plan anew: `ci-eval plan --shards N --out FILE`")
     own = (

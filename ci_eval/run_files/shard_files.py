@@ -2,15 +2,17 @@
 
 A plan (`ci-eval plan --shards 4 --out plan.json`) names the cases of each shard; `shard.json` lies
 beside the files of a run that was one shard.  Both begin with what all shards must have in common.
+In doubt, `ci-eval merge --redraw-plan redraw.json` writes such a plan for further trials.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from ci_eval.records.bounds import Count, Seconds, Total
+from ci_eval.records.bounds import MAX_ROUND, Count, Repeat, Round, Seconds, Total
 from ci_eval.records.cases import SCHEMA_VERSION, Stored
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.run_file import replacing
@@ -33,9 +35,12 @@ class Shard:
     index: int
     """From 1."""
     total: int
+    redraw: int = 0
+    """The number of the redraw; 0 for the planned trials."""
 
     def __str__(self) -> str:
-        return f"{self.index}/{self.total}"
+        of = f" of redraw {self.redraw}" if self.redraw else ""
+        return f"{self.index}/{self.total}{of}"
 
 
 class Manifest(Stored):
@@ -77,10 +82,33 @@ def _short(commit: str | None) -> str:
     return commit[:7] if commit else "none"
 
 
+class FurtherTrials(Stored):
+    """Trials of one arm that were not planned."""
+
+    rounds: tuple[Round, Round] = (0, 0)
+    """The first of the rounds, and the one after the last."""
+    pairs: tuple[tuple[str, str], ...] = ()
+    """The agents and evalsets whose cases are all tried in these rounds."""
+    confirming: Mapping[str, Mapping[str, Mapping[str, tuple[Repeat, Repeat]]]] = {}
+    """The trials of single cases, by agent, evalset and id: the first, and one after the last."""
+
+
+class PlannedRedraw(Stored):
+    """A round of further trials that would settle a doubt."""
+
+    number: Annotated[int, Field(ge=1, le=MAX_ROUND)] = 1
+    """How many redraws there are with this one."""
+    reports: str
+    """A fingerprint of the reports whose verdict is in doubt."""
+    change: FurtherTrials = FurtherTrials()
+    base: FurtherTrials = FurtherTrials()
+
+
 class PlannedShard(Stored):
     """The cases of one shard."""
 
     trials: Count
+    """In a redraw, those of both arms."""
     expected_s: Seconds | None = None
     """The expected duration in seconds; `None` if no stored run has a duration."""
     cases: Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -99,7 +127,23 @@ class ShardPlan(Stored):
 
     schema_version: int = SCHEMA_VERSION
     manifest: Manifest
+    redraw: PlannedRedraw | None = None
+    """The trials to run of the cases; `None` for the planned ones."""
     shards: tuple[PlannedShard, ...] = Field(min_length=1, max_length=MAX_SHARDS)
+
+    def redraw_of(self, shard: Shard) -> "ShardRedraw | None":
+        """Return the further trials of a shard; `None` if it has planned ones."""
+        trials = self.shards[shard.index - 1].trials
+        return ShardRedraw(self.redraw, trials) if self.redraw else None
+
+
+class ShardRedraw(NamedTuple):
+    """The further trials of one shard."""
+
+    redraw: PlannedRedraw
+    """Those of all shards."""
+    trials: int
+    """How many are of its cases."""
 
 
 class ShardReport(Stored):
@@ -111,7 +155,11 @@ class ShardReport(Stored):
     total: int = Field(ge=1, le=MAX_SHARDS)
     assignment: str = ""
     """The fingerprint of the plan that assigned the cases; empty if their ids did."""
+    redraw: PlannedRedraw | None = None
+    """The redraw that the shard is a part of."""
     trials: Count
+    base_trials: Count = 0
+    """Trials of the merge base."""
     unmeasured: Count = 0
     """Trials that ended in an error."""
     duration_s: Total = 0.0
@@ -126,7 +174,12 @@ class ShardReport(Stored):
     @property
     def shard(self) -> Shard:
         """Its number, and the number of shards."""
-        return Shard(self.index, self.total)
+        return Shard(self.index, self.total, self.redraw.number if self.redraw else 0)
+
+    @property
+    def division(self) -> tuple[int, str, PlannedRedraw | None]:
+        """What it shares with the shards beside it."""
+        return self.total, self.assignment, self.redraw
 
 
 def write_plan(plan: ShardPlan, path: Path) -> None:

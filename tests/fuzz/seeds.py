@@ -89,6 +89,10 @@ def written() -> None:
         _run("plan", "--shards", "2", "--out", "plan.json")
         _run("run", "--shard", "1/2", "--plan", "plan.json", "--out", "shard")
         write("shard_plan", "two.json", Path("plan.json").read_bytes())
+        again = {"rounds": [1, 2], "pairs": [["bot", "smoke"]]}
+        again["confirming"] = {"bot": {"smoke": {"greets": [0, 3]}}}
+        redraw = {"redraw": {"number": 1, "reports": "0", "change": again, "base": again}}
+        write("shard_plan", "redraw.json", json.loads(Path("plan.json").read_text()) | redraw)
         write("shard_report", "one.json", Path("shard/shard.json").read_bytes())
         write("baseline", "two.json", Path("baseline.json").read_bytes())
         write("config", "written.yaml", config)

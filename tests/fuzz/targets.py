@@ -50,6 +50,7 @@ from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, collected_from
 from ci_eval.run.report_assembly import compare_and_decide
+from ci_eval.run.rerun import Redraw
 from ci_eval.run.score import score
 from ci_eval.run_files.journal import Journal
 from ci_eval.run_files.report_file import read_report, report_in
@@ -204,6 +205,9 @@ def shard_plan(path: Path) -> None:
     assert plan.manifest.differences(plan.manifest) == ""
     for each in plan.shards:
         sorted(each.places)
+    for stored in (plan.redraw.change, plan.redraw.base) if plan.redraw else ():
+        redraw = Redraw.of(stored)
+        assert redraw == Redraw.of(redraw.stored())
 
 
 def shard_report(path: Path) -> None:

@@ -170,7 +170,7 @@ def test_a_job_that_was_run_again_replaces_its_earlier_attempt(suite):
 
 
 EDITS = [
-    ("2/shard.json", '"index": 2', '"index": 1', "is another run of it; pass one of them"),
+    ("2/shard.json", '"index": 2', '"index": 1', "is another run of it\npass one of them"),
     ("1/shard.json", '"version": "', '"version": "0', "it differs in the version of ci-eval"),
     ("1/shard.json", '"commit": "', '"commit": "0', "it differs in the commit"),
     ("1/shard.json", '"smoke": "', '"smoke": "0', "it differs in the evalset 'smoke'"),
@@ -200,6 +200,25 @@ def test_a_report_that_was_edited_is_refused(divided, tmp_path, edit):
     assert (ended.code, "Traceback" in ended.err) == (4, False)
     assert message in ended.err
     assert len(ended.err) < 2_000
+
+
+@pytest.mark.parametrize("change", ["gone", "cut off"])
+def test_a_report_that_lacks_its_results_is_refused_with_a_way_out(divided, tmp_path, change):
+    suite = copy_of(divided, tmp_path)
+    path = suite.folder / "shards/2/run.json"
+    if change == "gone":
+        path.unlink()
+    else:
+        path.write_text(path.read_text()[:-200])
+
+    ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
+
+    assert ended.code == 4
+    expected = "shard 2/3 (shards/2) cannot be merged: it has no run.json"
+    assert (expected if change == "gone" else "shards/2/run.json:") in ended.err
+    assert "run the shard again, or leave its folder out for no verdict" in ended.err
+    shutil.rmtree(path.parent)
+    assert suite.ci_eval("merge", "shards/*", "--out", "merged").code == 6
 
 
 def copy_of(suite: Suite, folder: Path) -> Suite:
@@ -270,6 +289,7 @@ def test_no_trace_of_a_shard_replaces_a_trial_that_confirms(suite):
         (("plan", "--shards", "10"), "9 cases cannot be divided into 10 shards"),
         (("plan", "--out", "plan.json"), "--out needs --shards"),
         (("merge", "nowhere"), "nowhere: is not a folder"),
+        (("merge", "nowhere/*"), "nowhere/*: matches no folder"),
         (("merge",), "Missing argument"),
     ],
 )

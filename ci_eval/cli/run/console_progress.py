@@ -19,6 +19,7 @@ from ci_eval.run.plan import Plan
 from ci_eval.run.requirements import unread_expectations
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import TRACES_FILE
+from ci_eval.run_files.shard_files import ShardRedraw
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.sanitize import one_line
@@ -62,11 +63,15 @@ def run_watched(
 
 
 def run_shard_watched(
-    plan: Plan, context: RunContext, outputs: Outputs
+    plan: Plan,
+    context: RunContext,
+    outputs: Outputs,
+    redraw: ShardRedraw | None,
 ) -> pipeline.ShardRun | None:
     """Run a shard, show its progress and warnings, and return its run; `None` if interrupted."""
+    count = 0 if redraw else plan.count
     try:
-        return pipeline.run_shard(plan, context, _watched(plan, context, outputs, plan.count))
+        return pipeline.run_shard(plan, context, _watched(plan, context, outputs, count), redraw)
     except KeyboardInterrupt:
         _say_interrupted(outputs)
         return None

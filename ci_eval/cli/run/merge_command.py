@@ -1,6 +1,8 @@
 """`ci-eval merge`: makes one run of the reports of shards, and decides."""
 
 import glob
+import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,8 @@ from typing import Any
 import click
 
 from ci_eval.cli import command_inputs, console
+from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.plan_command import shards_json
 from ci_eval.cli.run.console_progress import run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication
 from ci_eval.cli.shared_options import (
@@ -17,12 +21,17 @@ from ci_eval.cli.shared_options import (
     repeats_option,
     selection_options,
 )
-from ci_eval.records.errors import UsageError
+from ci_eval.pull_requests import github_runner
+from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run import shards
 from ci_eval.run.arms import base_folder
 from ci_eval.run.collect import Outputs
-from ci_eval.run.merged_shards import gathered
+from ci_eval.run.merged_shards import InDoubtError, gathered
+from ci_eval.run.rerun import why_none
+from ci_eval.run_files.shard_files import ShardPlan, write_plan
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
+from ci_eval.text.templates import counted
 
 
 @click.command()
@@ -32,13 +41,19 @@ from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 @repeats_option
 @judge_mode_option
 @models_option
+@click.option(
+    "--redraw-plan",
+    metavar="FILE",
+    help="In doubt, decide nothing, and write a plan of the trials that would settle it.",
+)
 @finishing_options
 def merge(reports: tuple[str, ...], config: str, out: str, *, as_json: bool, **options: Any) -> int:
     """Merge the reports of shards, decide, and write the reports of the suite.
 
     REPORT is the output directory of `ci-eval run --shard I/N`, or a pattern of several. If the
-    verdict is in doubt, the agents are run again. Options that select cases must be those of the
-    shards.
+    verdict is in doubt, the agents are run again, by this command or, with --redraw-plan, in shards
+    whose reports are then merged together with the others. Options that select cases must be those
+    of the shards.
     """
     folder = Path(out)
     work = partial(_merge, reports, config, folder, options, as_json=as_json)
@@ -54,16 +69,45 @@ def _folders(given: str) -> list[Path]:
 def _merge(
     reports: tuple[str, ...], config: str, folder: Path, options: dict[str, Any], *, as_json: bool
 ) -> int | None:
-    refuse_links_out(str(folder))
+    file = options["redraw_plan"]
+    refuse_links_out(str(folder), file)
     refuse_file(str(folder))
     plan, context = command_inputs.planned(config, options, runs_python=True)
+    if file:
+        if why := why_none(plan):
+            message = f"--redraw-plan has nothing to plan: {why}"
+            raise UsageError(message, hint="leave it out")
+        Path(file).unlink(missing_ok=True)
     folders = [folder for each in reports for folder in _folders(each)]
     written = {folder.resolve(), base_folder(folder).resolve()}
     if written & {each.resolve() for each in folders}:
         raise UsageError(f"--out {folder} is one of the reports", hint="name another directory")
     found = gathered(folders, shards.manifest_of(plan, context))
     console.say_problems(found.warnings)
-    console.say(found.summary)
+    for each in (found.planned, *found.redraws):
+        console.say(each.summary)
     publish = publication(plan, context, folder, options, as_json=as_json)
-    report = run_watched(plan, context, Outputs(folder=folder), publish, found)
+    found = replace(found, leaves_doubt=bool(file))
+    try:
+        report = run_watched(plan, context, Outputs(folder=folder), publish, found)
+    except InDoubtError as exc:
+        return _leave_doubt(exc.plan, file, folder, context, as_json=as_json)
     return None if report is None else console.shown(report, folder, options, as_json=as_json)
+
+
+def _leave_doubt(
+    plan: ShardPlan, file: str, folder: Path, context: RunContext, *, as_json: bool
+) -> int:
+    """Write the plan of the trials that would settle the verdict, and report no verdict."""
+    write_plan(plan, Path(file))
+    shown = shards_json(plan)
+    if as_json:
+        print_json({"redraw": plan.redraw and plan.redraw.number, **shown})
+    else:
+        total = len(plan.shards)
+        trials = counted(sum(each.trials for each in plan.shards), "more trial")
+        console.out(f"INCOMPLETE: the verdict is in doubt, and {trials} may settle it")
+        console.out(f"run `ci-eval run --shard I/{total} --plan {file}`, then merge all reports")
+    github_runner.append_outputs({"matrix": json.dumps(shown["matrix"])}, context.env)
+    github_runner.publish(None, folder, ExitCode.INCOMPLETE, context.env, ())
+    return ExitCode.INCOMPLETE

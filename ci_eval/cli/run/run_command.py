@@ -54,7 +54,11 @@ from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
     metavar="I/N",
     help="Run only shard I of N, and decide nothing; auto: as the CI numbers the job.",
 )
-@click.option("--plan", metavar="FILE", help="Plan of the shards, by `ci-eval plan --shards N`.")
+@click.option(
+    "--plan",
+    metavar="FILE",
+    help="Plan of the shards, by `plan --shards N` or `merge --redraw-plan`.",
+)
 @click.option("--engine", metavar="NAME", help="Where to run trials: local, or ray.")
 @record_option
 @judge_mode_option
@@ -93,7 +97,7 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
 def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
     if options["resume"]:
         env = command_inputs.context_of(Path(config)).env
-        refuse_other(folder, options["shard"], env)
+        refuse_other(folder, options["shard"], options["plan"], env)
     _make_room(folder, options["record"])
     kept = folder.absolute() / CASSETTES_FOLDER
     if not options["resume"]:
@@ -101,7 +105,7 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
     plan, context = command_inputs.planned(config, options, runs_python=True)
     context = replace(context, cassettes=kept)
     option = ShardOption(plan, context, options)
-    done = run_shard_watched(option.part, context, _outputs(folder, options))
+    done = run_shard_watched(option.part, context, _outputs(folder, options), option.redraw)
     if done is None:
         console.say("run again with --resume to continue from there")
         return None

@@ -45,6 +45,7 @@ class ShardOption:
         total = len(self._planned.shards) if self._planned else None
         self.shard = shard_of(options["shard"], context.env, total)
         self.part = shards.part(plan, self.shard, self._planned)
+        self.redraw = self._planned.redraw_of(self.shard) if self._planned else None
         self._env = context.env
 
     def _plan_in(self, given: str) -> ShardPlan:
@@ -64,7 +65,9 @@ class ShardOption:
             index=self.shard.index,
             total=self.shard.total,
             assignment=fingerprint(self._planned.model_dump(mode="json")) if self._planned else "",
+            redraw=self.redraw.redraw if self.redraw else None,
             trials=tally.trials,
+            base_trials=done.base_trials,
             unmeasured=errors,
             duration_s=round(done.duration_s, 3),
             workflow_run=ci_job.run_link(self._env),
@@ -76,6 +79,8 @@ class ShardOption:
 def described(report: ShardReport) -> str:
     """Return one line about a finished shard."""
     trials, took = counted(report.trials, "trial"), duration(report.duration_s)
+    if report.base_trials:
+        trials += f" and {report.base_trials} of the merge base"
     lost = f", {report.unmeasured} not measured" if report.unmeasured else ""
     return f"shard {report.shard}: {trials} in {took}{lost}; `ci-eval merge` decides"
 
@@ -114,8 +119,10 @@ def shard_of(given: str, env: Mapping[str, str], total: int | None) -> Shard:
     return Shard(index, count)
 
 
-def refuse_other(folder: Path, given: str, env: Mapping[str, str]) -> None:
+def refuse_other(folder: Path, given: str, plan: str | None, env: Mapping[str, str]) -> None:
     """Refuse to resume the shard that `--shard` names in the folder of another, finished one.
+
+    It may be a shard of the redraw that a `plan` describes.
 
     Raises:
         UsageError: the folder has the report of another shard.
@@ -126,7 +133,8 @@ def refuse_other(folder: Path, given: str, env: Mapping[str, str]) -> None:
         return
     found = read_shard_report(path, shown=str(path))
     index, total = _number_in(given, env)
-    if (index, total or found.total) != (found.index, found.total):
+    redraw = read_plan(Path(plan), shown=plan).redraw if plan else None
+    if (index, total or found.total, redraw) != (found.index, found.total, found.redraw):
         message = f"{folder} has the report of shard {found.shard}, which would be overwritten"
         raise UsageError(message, hint="pass the folder of the shard to resume as --out")
 

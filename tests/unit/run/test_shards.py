@@ -13,7 +13,7 @@ from ci_eval.config.validated_config import Config
 from ci_eval.llm.gateway.calling_agents import gateway_options
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
-from ci_eval.run.shards import config_of, dealt, seconds_of
+from ci_eval.run.shards import config_of, dealt, durations, noise_of
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.run_files.shard_files import Shard
 from ci_eval.runtime.context import RunContext
@@ -70,18 +70,41 @@ def test_every_case_is_dealt_once_and_no_shard_is_much_longer(
     assert longest <= sum(taken) / total + max(taken) * (1 + 1e-9)
 
 
-def test_a_case_takes_the_median_over_the_runs_of_its_mean() -> None:
-    def past(*durations: float) -> Past:
-        results = (
-            TrialResult(
-                key=TrialKey(agent="bot", evalset="smoke", case="c", repeat=number),
-                status="passed",
-                scores=(Score(criterion="ci/c", name="c", status="passed", value=1.0),),
-                duration_s=each,
-            )
-            for number, each in enumerate(durations)
+def past(**cases: tuple[float, ...]) -> Past:
+    """Return a run whose cases took so long, each trial of them."""
+    scores = tuple(
+        Score(criterion="ci/c", name=name, status="passed", value=1.0) for name in ("one", "two")
+    )
+    results = (
+        TrialResult(
+            key=TrialKey(agent="bot", evalset="smoke", case=case, repeat=number),
+            status="passed",
+            scores=scores,
+            duration_s=each,
         )
-        return Past(None, Columns.of(results))  # type: ignore[arg-type]  # only values count here
+        for case, taken in cases.items()
+        for number, each in enumerate(taken)
+    )
+    return Past(None, Columns.of(results))  # type: ignore[arg-type]  # only values count here
 
-    runs = [past(1, 3), past(100), past(4, 4, 4)]
-    assert seconds_of(runs) == {("bot", "smoke", "c"): 4}
+
+def test_each_run_gives_the_mean_of_a_case_once() -> None:
+    runs = [past(c=(1, 3)), past(c=(100,)), past(c=(4, 4, 4))]
+    assert durations(runs) == {("bot", "smoke", "c"): [2, 100, 4]}
+
+
+def test_the_noise_is_that_of_the_usual_case() -> None:
+    assert noise_of([[9, 11], [90, 110], [5, 500], [7]]) == pytest.approx(0.1 * 2**0.5)
+    assert noise_of([[7], [8]]) == noise_of([]) == 0
+
+
+def test_a_shard_with_a_long_case_gets_less_beside_it() -> None:
+    seconds = {("a", "e", str(number)): 1.0 for number in range(90)} | {("a", "e", "long"): 10.0}
+
+    def beside(total: int, noise: float) -> list[int]:
+        shards = dealt(seconds, total, noise)
+        return [len(each) - 1 for each in shards if ("a", "e", "long") in each]
+
+    assert (beside(10, 0.0), beside(10, 0.3)) == ([0], [0])
+    assert (beside(5, 0.0), beside(5, 0.3)) == ([10], [9])
+    assert beside(2, 0.3) == [40]  # where both are as likely to be late
