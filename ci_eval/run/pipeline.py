@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.config import handed_secrets
 from ci_eval.gate.weakened_by_change import rewritten
@@ -18,14 +18,15 @@ from ci_eval.run.arms import Arm, Arms, Round, clear_base, play
 from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.code_digest import code_digest
 from ci_eval.run.collect import Collected, Collector, Outputs, Progress
-from ci_eval.run.merged_cassettes import merge_cassettes
-from ci_eval.run.merged_shards import MergedShards
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import clear, compare_and_decide, write_report
 from ci_eval.run.run_metadata import describe
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text import templates
+
+if TYPE_CHECKING:
+    from ci_eval.run.merged_shards import MergedShards
 
 REMINDER_S = 60.0
 """How often a log without a terminal names the trials that are running, in seconds."""
@@ -42,7 +43,7 @@ class ShardRun(NamedTuple):
 
 
 def run(
-    plan: Plan, context: RunContext, outputs: Outputs, shards: MergedShards | None = None
+    plan: Plan, context: RunContext, outputs: Outputs, shards: "MergedShards | None" = None
 ) -> Report:
     """Execute and score the trials of a plan, compare and decide, write the report, publish it.
 
@@ -66,9 +67,12 @@ def run(
     _log_plan(plan, meta)
     is_compared = bool(baseline and baseline.runs)
     weakened = tuple(rewritten(plan.config, meta, context, compared=is_compared))
-    # Not earlier: the checkout would seem to have been changed by somebody.
-    for line in merge_cassettes(plan.config, context, shards) if shards else ():
-        context.say(line)
+    if shards:
+        from ci_eval.run.merged_cassettes import merge_cassettes
+
+        # Not earlier: the checkout would seem to have been changed by somebody.
+        for line in merge_cassettes(plan.config, context, shards):
+            context.say(line)
     with _observing(plan, context, outputs, baseline, meta) as arms:
         arms.unconfirmed = shards.unconfirmed if shards else ""
         asyncio.run(_execute_and_score(arms, shards))
@@ -142,7 +146,7 @@ def _log_plan(plan: Plan, meta: RunMeta) -> None:
 
 
 async def _execute_and_score(
-    arms: Arms, shards: MergedShards | None = None, *, decides: bool = True
+    arms: Arms, shards: "MergedShards | None" = None, *, decides: bool = True
 ) -> None:
     """Execute all trials, then those of further rounds, and score each trace when it lands."""
     # Reports need heavy imports, which happen while agents are waited for.
@@ -170,7 +174,7 @@ async def remind(progress: Progress) -> None:
         progress.waited(REMINDER_S)
 
 
-def _rounds(arms: Arms, shards: MergedShards | None, *, decides: bool) -> Iterator[Round]:
+def _rounds(arms: Arms, shards: "MergedShards | None", *, decides: bool) -> Iterator[Round]:
     """Yield the rounds to execute: the planned ones, unless shards did, and further ones."""
     for planned in arms.planned_rounds():
         if shards:
