@@ -1,15 +1,18 @@
-"""The same 1,000 cases and the same two scores by pydantic-evals, in its own process.
+"""The same cases and the same two scores by pydantic-evals, in its own process.
 
-    python benchmarks/against_pydantic_evals.py [PYTHON]
+    python benchmarks/against_pydantic_evals.py [--check] [--python PYTHON] [CASES …]
 
-PYTHON is an interpreter that has pydantic-evals and rouge-score; left out, a virtual
-environment is made for it.  It writes no reports and compares with nothing; ci-eval does both.
+Measures 1,000 and 20,000 cases unless told otherwise. PYTHON is an interpreter that has
+pydantic-evals and rouge-score; left out, a virtual environment is made for it. It writes no reports
+and compares with nothing; ci-eval does both.
 
 The runs alternate, and the medians are compared: CPU and memory of all processes together.  The
 peer is measured twice: with rouge-score, as ci-eval has it, and with a ROUGE-1 of a few lines
-(without a stemmer, so its values differ), which shows how much that library takes.
+(without a stemmer, so its values differ), which shows how much that library takes.  `--check` ends
+with 1 where ci-eval takes more than 0.95 of the CPU or the memory of the latter.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -18,7 +21,9 @@ from pathlib import Path
 import measure
 import thousand_cases
 
-RUNS = 7
+RUNS = {1_000: 7}
+"""How often a size is measured; larger ones vary less."""
+MOST = 0.95
 PEER = """
 from dataclasses import dataclass
 
@@ -66,7 +71,7 @@ dataset = Dataset(
             inputs=f"What is the weather in city {number}?",
             expected_output=expected(number),
         )
-        for number in range(1000)
+        for number in range(CASES)
     ],
     evaluators=[Trajectory(), ResponseMatch()],
 )
@@ -91,36 +96,60 @@ class RougeScorer:
 _IMPORT = "from rouge_score.rouge_scorer import RougeScorer\n"
 
 
-def main(python: str | None) -> None:
-    """Measure all three."""
-    print(measure.environment())
+def peers(folder: Path, cases: int, python: str) -> dict[str, list[str]]:
+    """Write the programs of the peer for so many cases, and return how to run them."""
+    program = PEER.replace("CASES", str(cases))
+    (folder / "peer.py").write_text(program)
+    (folder / "peer_by_hand.py").write_text(program.replace(_IMPORT, BY_HAND))
+    return {
+        "pydantic-evals": [python, "peer.py"],
+        "pydantic-evals, ROUGE by hand": [python, "peer_by_hand.py"],
+    }
+
+
+def met(cases: int, python: str) -> bool:
+    """Measure a size, and return whether ci-eval takes little enough."""
+    runs: dict[str, list[measure.Cost]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if python is None:
-            subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
-            python = str(folder / "venv" / "bin" / "python")
-            packages = ["pydantic-evals", "rouge-score"]
-            subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
-        (folder / "peer.py").write_text(PEER)
-        (folder / "peer_by_hand.py").write_text(PEER.replace(_IMPORT, BY_HAND))
-        thousand_cases.prepare(folder, 1000)
-        commands = {
-            "ci-eval": [sys.executable, "-m", "ci_eval", "run"],
-            "pydantic-evals": [python, "peer.py"],
-            "pydantic-evals, ROUGE by hand": [python, "peer_by_hand.py"],
-        }
-        runs: dict[str, list[measure.Cost]] = {}
-        for _ in range(RUNS):
+        thousand_cases.prepare(folder, cases)
+        commands = {"ci-eval": [sys.executable, "-m", "ci_eval", "run"]}
+        commands |= peers(folder, cases, python)
+        for _ in range(RUNS.get(cases, 3)):
             for said, command in commands.items():
                 runs.setdefault(said, []).append(measure.measure_tree(command, folder))
-        costs = {said: measure.medians(each) for said, each in runs.items()}
-        for said, cost in costs.items():
-            measure.report(f"{said}, median of {RUNS}", cost)
-        ours = costs.pop("ci-eval")
-        for said, peer in costs.items():
-            cpu, memory = ours.cpu_s / peer.cpu_s, ours.peak_mb / peer.peak_mb
-            print(f"of {said}: CPU {cpu:.2f}, memory {memory:.2f}")
+    costs = {said: measure.medians(each) for said, each in runs.items()}
+    for said, cost in costs.items():
+        measure.report(f"{cases} cases, {said}", cost)
+    ours = costs.pop("ci-eval")
+    for said, peer in costs.items():
+        cpu, memory = ours.cpu_s / peer.cpu_s, ours.peak_mb / peer.peak_mb
+        print(f"{cases} cases, of {said}: CPU {cpu:.2f}, memory {memory:.2f}")
+    is_met = max(cpu, memory) <= MOST
+    print(f"at most {MOST:g} of the last: {'met' if is_met else 'NOT met'}")
+    return is_met
+
+
+def main(sizes: list[int], python: str | None, *, check: bool) -> int:
+    """Measure each size, and return the exit code."""
+    print(measure.environment())
+    with tempfile.TemporaryDirectory() as name:
+        if python is None:
+            venv = Path(name) / "venv"
+            subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+            python = str(venv / "bin" / "python")
+            packages = ["pydantic-evals", "rouge-score"]
+            subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+        results = [met(cases, python) for cases in sizes]
+    return int(check and not all(results))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else None)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sizes", nargs="*", type=measure.positive, metavar="CASES")
+    parser.add_argument("--python")
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    sys.exit(main(given.sizes or [1_000, 20_000], given.python, check=given.check))

@@ -14,6 +14,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+# Installed packages are compiled, and so is a checkout after its first run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # noqa: TID251  # for the programs it starts
+
 
 class Cost(NamedTuple):
     """What a command took."""

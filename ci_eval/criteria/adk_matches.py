@@ -12,6 +12,7 @@ from ci_eval.criteria._rouge import rouge1_f
 from ci_eval.criteria._scored_invocations import Turn, compared
 from ci_eval.plugins.points import Criterion, criterion
 from ci_eval.records.cases import EvalCase, Invocation, Json, ToolCall
+from ci_eval.records.evalset_facts import CaseFacts
 from ci_eval.records.results import Score
 from ci_eval.records.stated_expectations import SILENCE
 from ci_eval.records.trials import Trace
@@ -23,6 +24,11 @@ class _Match(Criterion, alias_generator=to_camel):
     needs_reference = True
     counts_silence = True
     supports_scenario = False
+
+    def scores_all(self, facts: CaseFacts) -> bool:
+        """Return True if each case is a conversation that expects what it compares with."""
+        what = self.compares
+        return what is not None and facts.expecting.get(what, (0, None))[0] == facts.cases
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score each invocation and return the mean."""

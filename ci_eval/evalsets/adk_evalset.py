@@ -184,9 +184,8 @@ def note_silence(notes: Notes, loc: Loc) -> None:
 
 def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") -> None:
     """Warn of likely mistakes; `turns` is the file's name for the conversation."""
-    known = [field for field in EvalCase.model_fields if field != "line"]
     for name in case.model_extra or {}:
-        ending = did_you_mean(name, known)
+        ending = did_you_mean(name, [field for field in EvalCase.model_fields if field != "line"])
         if ending.startswith("."):
             notes.warning(f"unknown key, ignored{ending}", (name,))
     if case.conversation is not None and not case.conversation:

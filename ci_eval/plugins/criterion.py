@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from ci_eval.plugins.plugin import Plugin
 from ci_eval.records.bounds import MAX_VALUE, Value
 from ci_eval.records.cases import EvalCase, Invocation, Json, Status
+from ci_eval.records.evalset_facts import CaseFacts
 from ci_eval.records.results import InvocationScore, Score, Tier
 from ci_eval.records.stated_expectations import UNSTATED, Expectation, states
 from ci_eval.text.suggest import as_share
@@ -98,6 +99,14 @@ class AnyCriterion(Plugin):
         if case.conversation is None and not self.supports_scenario:
             return "needs a written conversation, not a scenario"
         return self.unstated(case) or self.lacks(case)
+
+    def scores_all(self, facts: CaseFacts) -> bool:
+        """Return True if it is certain from `facts` that it can score each case of an evalset.
+
+        Then its cases are not read again to find out.
+        """
+        del facts
+        return False
 
     @property
     def compared(self) -> Expectation | None:

@@ -114,6 +114,9 @@ class Part(AdkRecord):
     spreadsheet_metadata: Json = None
 
 
+_TEXT_FIELDS = {"text", "thought", "thought_signature"}
+
+
 class Content(AdkRecord):
     """A message."""
 
@@ -133,9 +136,10 @@ class Content(AdkRecord):
     @cached_property
     def is_plain_text(self) -> bool:
         """True if the message holds nothing but text."""
-        plain = {"text", "thought", "thought_signature"}
         return all(
-            value is None or field in plain for part in self.parts or () for field, value in part
+            getattr(part, field) is None
+            for part in self.parts or ()
+            for field in part.model_fields_set - _TEXT_FIELDS
         )
 
 
@@ -168,9 +172,11 @@ class InvocationEvents(AdkRecord):
 
 
 def _data_tag(value: object) -> str:
-    keys = value.keys() if isinstance(value, Mapping) else ()
-    named = not {"invocation_events", "invocationEvents"}.isdisjoint(keys)
-    return "<events>" if named or isinstance(value, InvocationEvents) else "<data>"
+    if isinstance(value, dict):
+        named = "invocation_events" in value or "invocationEvents" in value
+    else:
+        named = isinstance(value, InvocationEvents)
+    return "<events>" if named else "<data>"
 
 
 IntermediateDataType = Annotated[

@@ -13,6 +13,8 @@ from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.trials import Failure, TrialKey
 
+_MEASURED = (Status.PASSED, Status.FAILED)
+
 
 class InvocationScore(Stored):
     """The score of one invocation."""
@@ -81,7 +83,7 @@ class Score(Stored):
 
     @model_validator(mode="after")
     def _measured_means_a_value(self) -> Self:
-        if (self.status in (Status.PASSED, Status.FAILED)) != (self.value is not None):
+        if (self.status in _MEASURED) != (self.value is not None):
             raise ValueError("a score has a value exactly when it passed or failed")
         return self
 

@@ -118,10 +118,10 @@ def with_hints(landed: Landed, agents: Mapping[str, Agent], context: RunContext)
     """Add to errors why the agent lacks an environment variable, if that is the cause."""
 
     async def hinted(number: int, trial: Trial, trace: Trace) -> None:
-        said = trace.error.message if trace.error else ""
-        hint = unseen_hint(said, getattr(agents[trial.key.agent], "env", {}), context)
-        if trace.error and hint:
-            error = trace.error.model_copy(update={"message": said + hint})
+        if error := trace.error:
+            declared = getattr(agents[trial.key.agent], "env", {})
+            hint = unseen_hint(error.message, declared, context)
+            error = error.model_copy(update={"message": error.message + hint})
             trace = trace.model_copy(update={"error": error})
         await landed(number, trial, trace)
 
@@ -150,7 +150,8 @@ async def execute_trial(
         begun = None
     while True:
         try:
-            trace = await _Attempt(agent, trial, conduct, begun).run(alone=alone)
+            attempt = _Attempt(agent, trial, conduct, begun, tries + disturbances + 1)
+            trace = await attempt.run(alone=alone)
         except DisturbedError as exc:
             _stop_if_cancelled()
             _log.debug("%s: disturbed by another trial: %s", _shown(trial), exc)
@@ -158,8 +159,8 @@ async def execute_trial(
             alone = exc.alone or disturbances > 1
             if disturbances < MAX_DISTURBANCES:
                 continue
-            trace = Trace(key=trial.key, error=Failure(kind=exc.kind, message=str(exc)))
-            return trace.model_copy(update={"attempts": tries + disturbances})
+            error = Failure(kind=exc.kind, message=str(exc))
+            return Trace(key=trial.key, error=error, attempts=tries + disturbances)
         if begun and trace.error and trace.error.kind not in _NOT_THE_AGENTS:
             # Perhaps it cannot go on from there: only a whole conversation tells.
             begun, disturbances = None, disturbances + 1
@@ -167,7 +168,7 @@ async def execute_trial(
         tries += 1
         _log.debug("%s: attempt %d: %s", _shown(trial), tries, _outcome(trace))
         if trace.error is None or trace.error.kind in _FINAL or tries > conduct.options.retries:
-            return trace.model_copy(update={"attempts": tries + disturbances})
+            return trace
 
 
 def _shown(trial: Trial) -> str:
@@ -209,6 +210,8 @@ class _Attempt:
     trial: Trial
     conduct: Conduct
     begun: Begun | None
+    number: int
+    """The number of the attempt, from 1."""
     seen: list[Invocation] = field(default_factory=list)
     took: float | None = None
     """Seconds that a recorded conversation took."""
@@ -241,6 +244,7 @@ class _Attempt:
             final_state=final_state,
             error=error,
             duration_s=round(self._duration(ended=error is None), 6),
+            attempts=self.number,
             output=self.session.output if self.session else "",
         )
 
@@ -272,7 +276,9 @@ class _Attempt:
             session.timed_by(self.clock)
             try:
                 if session.held is None:
-                    user = _Unhurried(self.conduct.users(self.trial), self.clock)
+                    user = self.conduct.users(self.trial)
+                    if not isinstance(user, Scripted):
+                        user = _Unhurried(user, self.clock)
                     keep = partial(self.conduct.keep, self.trial)
                     conversation = Conversation(session, self.trial.case, user, self.seen, keep)
                     await conversation.hold(self.begun)

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.config import handed_secrets
 from ci_eval.gate.weakened_by_change import rewritten
@@ -18,8 +18,6 @@ from ci_eval.run.arms import Arm, Arms, Round, clear_base, play
 from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.code_digest import code_digest
 from ci_eval.run.collect import Collected, Collector, Outputs, Progress
-from ci_eval.run.merged_cassettes import merge_cassettes
-from ci_eval.run.merged_shards import MergedShards
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import clear, compare_and_decide, write_report
 from ci_eval.run.run_metadata import describe
@@ -27,6 +25,9 @@ from ci_eval.run_files.shard_files import ShardRedraw
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text import templates
+
+if TYPE_CHECKING:
+    from ci_eval.run.merged_shards import MergedShards
 
 REMINDER_S = 60.0
 """How often a log without a terminal names the trials that are running, in seconds."""
@@ -45,7 +46,7 @@ class ShardRun(NamedTuple):
 
 
 def run(
-    plan: Plan, context: RunContext, outputs: Outputs, shards: MergedShards | None = None
+    plan: Plan, context: RunContext, outputs: Outputs, shards: "MergedShards | None" = None
 ) -> Report:
     """Execute and score the trials of a plan, compare and decide, write the report, publish it.
 
@@ -70,9 +71,12 @@ def run(
     _log_plan(plan, meta)
     is_compared = bool(baseline and baseline.runs)
     weakened = tuple(rewritten(plan.config, meta, context, compared=is_compared))
-    # Not earlier: the checkout would seem to have been changed by somebody.
-    for line in merge_cassettes(plan.config, context, shards) if shards else ():
-        context.say(line)
+    if shards:
+        from ci_eval.run.merged_cassettes import merge_cassettes
+
+        # Not earlier: the checkout would seem to have been changed by somebody.
+        for line in merge_cassettes(plan.config, context, shards):
+            context.say(line)
     with _observing(plan, context, outputs, baseline, meta) as arms:
         arms.unconfirmed = shards.planned.unconfirmed if shards else ""
         asyncio.run(_execute_and_score(arms, _rounds(arms, shards)))
@@ -178,7 +182,7 @@ async def remind(progress: Progress) -> None:
         progress.waited(REMINDER_S)
 
 
-def _rounds(arms: Arms, shards: MergedShards | None) -> Iterator[Round]:
+def _rounds(arms: Arms, shards: "MergedShards | None") -> Iterator[Round]:
     """Yield the rounds to execute: the planned ones, unless shards did, and further ones."""
     if shards:
         yield from shards.rounds(arms)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from typing import NamedTuple
 
 from ci_eval.config.config_schema import EvalSetSpec
@@ -74,13 +74,23 @@ class Plan:
     def trials(self) -> Iterator[Trial]:
         """Yield every trial, the repeats of a case one after the other."""
         for agent, evalset in self.pairs:
-            for case in self.evalsets[evalset].cases():
-                if self.places is not None and (agent, evalset, case.eval_id) not in self.places:
-                    continue
-                content = self._fingerprint(case)
+            for case, content in self._some_at_once(agent, evalset):
                 for repeat in range(self.repeats):
                     key = TrialKey(agent=agent, evalset=evalset, case=case.eval_id, repeat=repeat)
                     yield Trial(key, case, content)
+
+    def _some_at_once(self, agent: str, evalset: str) -> Iterator[tuple[EvalCase, str]]:
+        """Yield the cases of an agent with their fingerprints.
+
+        They are read some at a time, which takes less time than one after each trial.
+        """
+        chosen = (
+            case
+            for case in self.evalsets[evalset].cases()
+            if self.places is None or (agent, evalset, case.eval_id) in self.places
+        )
+        while some := [(case, self._fingerprint(case)) for case in islice(chosen, 20)]:
+            yield from some
 
     def _fingerprint(self, case: EvalCase) -> str:
         """Return the fingerprint of `case`, which includes its simulated user."""

@@ -133,10 +133,13 @@ def _unjudged(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Prob
             agent: {key: each for key, each in criteria.items() if each.judges}
             for (agent, other), criteria in pairs.items()
             if other == name
+            and not any(
+                each.judges and each.scores_all(evalset.opened.facts) for each in criteria.values()
+            )
         }
         found: list[UnjudgedCase] = []
         count = 0
-        for case in evalset.cases():
+        for case in evalset.cases() if judging else ():
             why = next(
                 (
                     _why_unjudged(case, criteria)

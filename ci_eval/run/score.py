@@ -42,14 +42,16 @@ async def scoring(
     as may be scored at once are waiting already.
     """
     options = plan.config
+    requested = {
+        name: getattr(each, each.model_option, "") for name, each in options.agents.items()
+    }
     slots = asyncio.Semaphore(max(options.run.concurrency, options.judging.concurrency))
 
     async def work(number: int, trial: Trial, trace: Trace) -> None:
         criteria = plan.pairs[trial.key.agent, trial.key.evalset]
         result = await score(trial, trace, criteria, participants.scorers)
-        agent = options.agents[trial.key.agent]
         update: dict[str, Any] = {
-            "models": answering(trace, getattr(agent, agent.model_option, "")),
+            "models": answering(trace, requested[trial.key.agent]),
             "simulation": participants.spent(trial.key),
         }
         result = result.model_copy(update=update)
@@ -110,7 +112,10 @@ def _lost(criterion: AnyCriterion, failure: Failure) -> Score:
 
 
 def _result(trial: Trial, trace: Trace, found: Mapping[str, Score]) -> TrialResult:
-    scores = [each.model_copy(update={"name": name}) for name, each in found.items()]
+    scores = [
+        each if each.name == name else each.model_copy(update={"name": name})
+        for name, each in found.items()
+    ]
     judged = [each.status for each in scores if not each.informational]
     status = Status.ERROR if trace.error else Status.worst(judged)
     return TrialResult(

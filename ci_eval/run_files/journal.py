@@ -19,6 +19,7 @@ from ci_eval.text.fingerprint import of_question
 from ci_eval.text.json_text import TRACE_DEPTH, parse_json
 from ci_eval.text.redact import Secrets
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longer lines are skipped on reading, also by a `recorded` agent."""
 
@@ -208,14 +209,13 @@ class _Lines:
         return line
 
     def write(self, key: TrialKey, line: bytes) -> None:
-        self.places[key] = self.append(line)
+        self.places[key] = self._file.tell()
+        self.append(line)
 
-    def append(self, line: bytes) -> int:
-        """Add a line, which `read` does not find, and return its offset."""
-        offset = self._file.tell()
+    def append(self, line: bytes) -> None:
+        """Add a line, which `read` does not find."""
         self._file.write(line)
         self._file.flush()
-        return offset
 
     def read(self, key: TrialKey) -> Mapping[str, Json]:
         """Return the last line about a trial; empty if there is none."""
@@ -237,7 +237,7 @@ def _dumped(observed: Trace | Begun) -> Iterator[Json]:
 
 
 def _line(row: Mapping[str, Json]) -> str:
-    return json.dumps(row, separators=(",", ":")) + "\n"
+    return _encode(row) + "\n"
 
 
 def row_of(line: bytes) -> Mapping[str, Any]:

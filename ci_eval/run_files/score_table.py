@@ -49,7 +49,8 @@ class Columns:
         if result.metered:
             self.metered += result.metered.alone
             self.metered_trials += 1
-        self.models = merged(self.models, result.served)
+        if served := [*result.served]:
+            self.models = merged(self.models, served)
         number = self.cases(key.evalset).number_of(key.case, result.case_fingerprint)
         for score in result.scores:
             column = self.column((key.agent, key.evalset, score.name))

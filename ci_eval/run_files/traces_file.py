@@ -45,7 +45,7 @@ class Conversations:
             return None
         self._file.seek(self._offsets[place])
         row = row_of(self._file.readline(MAX_LINE_BYTES))
-        return trace_of(key, row) if key_of(row) == key else None
+        return trace_of(key, row) if names_of(key).items() <= row.items() else None
 
 
 def _ordered(hashes: "array[int]", offsets: "array[int]") -> "tuple[array[int], array[int]]":

@@ -6,11 +6,12 @@ from typing import Any
 
 from ci_eval.records.cases import EvalCase, Json
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
 
 def fingerprint(value: Json) -> str:
     """Return a hash of a JSON value, 16 hexadecimal digits; key order does not matter."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(_encode(value).encode(), digest_size=8).hexdigest()
 
 
 def of_question(case: EvalCase) -> str:

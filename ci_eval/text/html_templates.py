@@ -32,6 +32,7 @@ def environment() -> Any:
         finalize=_seen,
         trim_blocks=True,
         lstrip_blocks=True,
+        optimized=False,  # compiling takes longer than rendering
     )
     del environment.filters["safe"]
     environment.filters.update({each.__name__: each for each in (*_NUMBERS, fragment)})

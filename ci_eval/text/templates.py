@@ -351,6 +351,7 @@ def environment() -> Any:
         finalize=_output,
         trim_blocks=True,
         lstrip_blocks=True,
+        optimized=False,  # compiling takes longer than rendering
         keep_trailing_newline=True,
     )
     environment.filters.update({each.__name__: _as_safe(each) for each in _FILTERS})

@@ -1,10 +1,13 @@
-"""Options for posting to a pull request; free if nothing is posted."""
+"""Options for posting to a pull request; free if nothing is posted.
+
+What posts is imported where it is called.
+"""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,10 +15,8 @@ from ci_eval.cli import command_inputs
 from ci_eval.cli.shared_options import Decorator, combined
 from ci_eval.forge.ci_job import job_name
 from ci_eval.plugins.points import Reporter
-from ci_eval.pull_requests import issue_posting, run_posting, unevaluated_comment
 from ci_eval.pull_requests.comment_options import MODES, WHENS, Mode, Options
 from ci_eval.pull_requests.github_runner import append_outputs, not_evaluated, summarise
-from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.records.errors import CiEvalError
 from ci_eval.records.findings import Report
 from ci_eval.reporters.issue import Issue
@@ -23,6 +24,9 @@ from ci_eval.reporters.markdown import Markdown
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.redact import Secrets
 from ci_eval.text.templates import ADDRESS, markdown
+
+if TYPE_CHECKING:
+    from ci_eval.pull_requests.sticky_comment import Posted
 
 _MAX_WHY = 1_000
 """Maximum length of a reason, in characters."""
@@ -83,11 +87,15 @@ def tell(
     The settings of the configured `documents` apply to comments and issues.
     """
     if isinstance(issue := documents.get("issue"), Issue):
+        from ci_eval.pull_requests import issue_posting
+
         issue_posting.post(report, issue, context)
     options, document = wanted(given), documents.get("markdown")
     if options.is_off:
         _set_outputs("off", "", context)
         return
+
+    from ci_eval.pull_requests import run_posting
 
     writes = document if isinstance(document, Markdown) else None
     _hand_over(run_posting.post([report], options, context, writes), context)
@@ -109,16 +117,20 @@ def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool)
     summarise(said, context.env)
     context = replace(context, job=job_name(context.env, given["section"]))
     if isinstance(issue, Issue):
+        from ci_eval.pull_requests import issue_posting
+
         issue_posting.post_notice(suite, said, issue, context, wanted=is_news)
     if options.mode == "off" or not suite:
         status = "off" if options.mode == "off" else "none"
         _set_outputs(status, "", context)
         return
 
+    from ci_eval.pull_requests import unevaluated_comment
+
     _hand_over(unevaluated_comment.post(suite, said, options, context, wanted=is_news), context)
 
 
-def _hand_over(posted: Posted, context: RunContext) -> None:
+def _hand_over(posted: "Posted", context: RunContext) -> None:
     """Report the outcome of the comment on the console and as step outputs."""
     if posted.url:
         context.say(f"comment {posted.status}: {posted.url}")

@@ -4,7 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ci_eval.cli import console, logs
 from ci_eval.cli.console import say
@@ -14,7 +14,6 @@ from ci_eval.records.results import TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.run import collect, pipeline
 from ci_eval.run.collect import Outputs
-from ci_eval.run.merged_shards import MergedShards
 from ci_eval.run.plan import Plan
 from ci_eval.run.requirements import unread_expectations
 from ci_eval.run_files import report_phrases
@@ -24,6 +23,9 @@ from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import counted, plain, terminal
+
+if TYPE_CHECKING:
+    from ci_eval.run.merged_shards import MergedShards
 
 MAX_LINES = 40
 """Maximum number of failed trials printed."""
@@ -36,7 +38,7 @@ def run_watched(
     context: RunContext,
     outputs: Outputs,
     publish: Callable[[Report], None],
-    shards: MergedShards | None = None,
+    shards: "MergedShards | None" = None,
 ) -> Report | None:
     """Run `plan`, show its progress and warnings, and return the report; `None` if interrupted.
 

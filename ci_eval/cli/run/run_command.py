@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from ci_eval.cli import command_inputs, console
-from ci_eval.cli.adk.adk_eval_result_files import run_and_write
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.run.console_progress import run_shard_watched, run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication
@@ -85,6 +84,8 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
     publish = publication(plan, context, folder, options, as_json=as_json)
     outputs = replace(_outputs(folder, options), max_failures=options["maxfail"])
     if options["adk_results"]:
+        from ci_eval.cli.adk.adk_eval_result_files import run_and_write  # few runs need it
+
         report = run_and_write(plan, context, outputs, options["adk_results"], publish)
     else:
         report = run_watched(plan, context, outputs, publish)

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from support.case_language import SCENARIO
 
 from ci_eval.criteria.adk_matches import ResponseMatch, ResponseMatch23
 from ci_eval.records.cases import EvalCase, Status
+from ci_eval.records.evalset_facts import CaseFacts
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, TrialKey
 
@@ -96,3 +98,23 @@ def test_the_older_adk_saw_no_words_in_other_scripts() -> None:
     assert scored(["東京 タワー"], ["東京 タワー"], old).value == 0.0
     assert scored(["Tokyo"], ["Tokyo"], old).value == 1.0
     assert scored(["x"], ["x"], old).criterion == "adk@2.3/response_match_score"
+
+
+@pytest.mark.parametrize(
+    ("cases", "all_of_them"),
+    [
+        ([of_adk("a"), of_adk(None, "b")], True),
+        ([of_adk("a"), of_adk(" ")], False),
+        ([of_adk("a"), of_adk()], False),
+        ([of_adk("a"), SCENARIO], False),
+    ],
+)
+def test_it_is_sure_to_score_the_cases_that_expect_a_response(
+    cases: list[EvalCase], all_of_them: bool
+) -> None:
+    facts = CaseFacts()
+    for case in cases:
+        facts.add(case)
+    criterion = ResponseMatch(threshold=0.5)
+    assert criterion.scores_all(facts) == all_of_them
+    assert not all_of_them or not any(map(criterion.skip_reason, cases))
