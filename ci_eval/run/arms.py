@@ -220,7 +220,7 @@ class Arms:
             UsageError: some cannot be run.
 
         """
-        redraw, count = shard
+        redraw, count, way_to_make = shard
         change, base = Redraw.of(redraw.change).within(self.change.plan), Redraw()
         if redraw.base != FurtherTrials():
             self._prepare()
@@ -230,7 +230,7 @@ class Arms:
         if (possible := sum(drawn.added)) != count:
             message = f"the plan has {count} trials of this shard, but {possible} can be run"
             why = self.unconfirmed and f"no merge base: {self.unconfirmed}"
-            raise UsageError(message, hint=why or "make the plan anew: `ci-eval merge`")
+            raise UsageError(message, hint=why or way_to_make)
         return drawn
 
     def _round(self, found: Redraws) -> Round:

@@ -189,7 +189,7 @@ def part(plan: Plan, shard: Shard, planned: ShardPlan | None) -> Plan:
     whole = sorted({*places} & {*assigned} if planned and planned.redraw else places)
     if planned and assigned != whole:
         message = "the plan does not have each case of the suite in one shard"
-        raise UsageError(message, hint="make the plan anew: `ci-eval plan --shards N --out FILE`")
+        raise UsageError(message, hint=planned.way_to_make)
     own = (
         frozenset(planned.shards[shard.index - 1].places)
         if planned

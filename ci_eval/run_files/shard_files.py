@@ -131,10 +131,16 @@ class ShardPlan(Stored):
     """The trials to run of the cases; `None` for the planned ones."""
     shards: tuple[PlannedShard, ...] = Field(min_length=1, max_length=MAX_SHARDS)
 
+    @property
+    def way_to_make(self) -> str:
+        """How to make such a plan, for the hint of a message."""
+        command = "merge REPORT… --redraw-plan" if self.redraw else "plan --shards N --out"
+        return f"make the plan anew: `ci-eval {command} FILE`"
+
     def redraw_of(self, shard: Shard) -> "ShardRedraw | None":
         """Return the further trials of a shard; `None` if it has planned ones."""
         trials = self.shards[shard.index - 1].trials
-        return ShardRedraw(self.redraw, trials) if self.redraw else None
+        return ShardRedraw(self.redraw, trials, self.way_to_make) if self.redraw else None
 
 
 class ShardRedraw(NamedTuple):
@@ -144,6 +150,7 @@ class ShardRedraw(NamedTuple):
     """Those of all shards."""
     trials: int
     """How many are of its cases."""
+    way_to_make: str
 
 
 class ShardReport(Stored):

@@ -52,8 +52,7 @@ class ShardOption:
         planned = read_plan(Path(given), shown=given)
         if differences := self._manifest.differences(planned.manifest):
             message = f"{given} does not fit the suite: it differs in {differences}"
-            hint = "make the plan anew: `ci-eval plan --shards N --out FILE`"
-            raise UsageError(message, hint=hint)
+            raise UsageError(message, hint=planned.way_to_make)
         return planned
 
     def report_of(self, done: ShardRun) -> ShardReport:

@@ -18,6 +18,7 @@ from ci_eval.run.collect import Tally
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run.rerun import Plans, Redraw, Redraws, affordable, next_round, wanted
 from ci_eval.run_files.score_table import Columns, Past
+from ci_eval.run_files.shard_files import FurtherTrials
 from ci_eval.runtime.context import RunContext
 
 RERUN = GateOptions(on_inconclusive="rerun")
@@ -153,6 +154,27 @@ def test_a_round_draws_every_case_as_often_as_planned_under_numbers_of_its_own(p
     ]
     assert {(each.key.agent, each.round, each.confirms) for each in trials} == {("live", 2, False)}
     assert redraw.count(planned) == len(trials)
+
+
+def test_the_first_round_is_the_planned_one(planned):
+    whole = Redraw(range(1), frozenset(planned.pairs))
+    assert [*whole.trials(planned)] == [*planned.trials()]
+    assert whole.count(planned) == planned.count
+
+
+def test_a_stored_redraw_is_of_the_same_trials_and_no_others(planned):
+    redraw = Redraw(range(1, 3), frozenset({("live", "e")}), {("told", "e", "y"): range(1, 4)})
+    stored = FurtherTrials.model_validate_json(redraw.stored().model_dump_json())
+    keys = [each.key for each in Redraw.of(stored).trials(planned)]
+
+    assert keys == [each.key for each in redraw.trials(planned)]
+    every = [
+        each.key.model_copy(update={"repeat": repeat})
+        for each in replace(planned, repeats=1).trials()
+        for repeat in range(60)
+    ]
+    held = [key for key in every if redraw.holds(key, planned.repeats)]
+    assert sorted(held, key=str) == sorted(keys, key=str)
 
 
 def test_confirming_draws_one_case_under_numbers_that_no_round_has(planned):
