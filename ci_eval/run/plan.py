@@ -74,12 +74,9 @@ class Plan:
 
     def trials(self) -> Iterator[Trial]:
         """Yield every trial, the repeats of a case one after the other."""
-        places = self.places
         for agent, evalset in self.pairs:
             cases = self.evalsets[evalset].cases()
-            chosen = (
-                each for each in cases if places is None or (agent, evalset, each.eval_id) in places
-            )
+            chosen = (each for each in cases if self.holds((agent, evalset, each.eval_id)))
             # Reading some at a time is faster than reading one after each trial.
             while some := [(each, self._fingerprint(each)) for each in islice(chosen, 20)]:
                 for (case, content), repeat in product(some, range(self.repeats)):
