@@ -114,9 +114,6 @@ class Part(AdkRecord):
     spreadsheet_metadata: Json = None
 
 
-_TEXT_FIELDS = {"text", "thought", "thought_signature"}
-
-
 class Content(AdkRecord):
     """A message."""
 
@@ -136,11 +133,9 @@ class Content(AdkRecord):
     @cached_property
     def is_plain_text(self) -> bool:
         """True if the message holds nothing but text."""
-        return all(
-            getattr(part, field) is None
-            for part in self.parts or ()
-            for field in part.model_fields_set - _TEXT_FIELDS
-        )
+        plain = {"text", "thought", "thought_signature"}
+        others = ((part, field) for part in self.parts or () for field in part.model_fields_set)
+        return all(field in plain or getattr(part, field) is None for part, field in others)
 
 
 class IntermediateData(AdkRecord):
@@ -172,11 +167,9 @@ class InvocationEvents(AdkRecord):
 
 
 def _data_tag(value: object) -> str:
-    if isinstance(value, dict):
-        named = "invocation_events" in value or "invocationEvents" in value
-    else:
-        named = isinstance(value, InvocationEvents)
-    return "<events>" if named else "<data>"
+    keys = value if isinstance(value, dict) else ()
+    named = "invocation_events" in keys or "invocationEvents" in keys
+    return "<events>" if named or isinstance(value, InvocationEvents) else "<data>"
 
 
 IntermediateDataType = Annotated[

@@ -74,23 +74,13 @@ class Plan:
     def trials(self) -> Iterator[Trial]:
         """Yield every trial, the repeats of a case one after the other."""
         for agent, evalset in self.pairs:
-            for case, content in self._some_at_once(agent, evalset):
-                for repeat in range(self.repeats):
+            cases = self.evalsets[evalset].cases()
+            chosen = (each for each in cases if self.holds((agent, evalset, each.eval_id)))
+            # Reading some at a time is faster than reading one after each trial.
+            while some := [(each, self._fingerprint(each)) for each in islice(chosen, 20)]:
+                for (case, content), repeat in product(some, range(self.repeats)):
                     key = TrialKey(agent=agent, evalset=evalset, case=case.eval_id, repeat=repeat)
                     yield Trial(key, case, content)
-
-    def _some_at_once(self, agent: str, evalset: str) -> Iterator[tuple[EvalCase, str]]:
-        """Yield the cases of an agent with their fingerprints.
-
-        They are read some at a time, which takes less time than one after each trial.
-        """
-        chosen = (
-            case
-            for case in self.evalsets[evalset].cases()
-            if self.places is None or (agent, evalset, case.eval_id) in self.places
-        )
-        while some := [(case, self._fingerprint(case)) for case in islice(chosen, 20)]:
-            yield from some
 
     def _fingerprint(self, case: EvalCase) -> str:
         """Return the fingerprint of `case`, which includes its simulated user."""
