@@ -172,6 +172,7 @@ def test_a_merge_base_that_a_shallow_clone_lacks_is_fetched_without_touching_the
 WITH_LIB = "import lib\ndef answer(message):\n    return lib.TEXT\n"
 
 
+@pytest.mark.slow
 def test_a_path_of_the_change_in_pythonpath_is_that_of_the_merge_base(suite):
     src = {"PYTHONPATH": str(suite.folder / "src")}
     suite.begin(5, env=src, **{"bot.py": WITH_LIB, "src/lib.py": "TEXT = 'yes'\n"})
@@ -279,6 +280,7 @@ DEPENDENCIES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("packages")
 def test_an_environment_of_other_dependencies_is_not_that_of_the_merge_base(suite):
     begin_in_venv(suite, **dict.fromkeys(DEPENDENCIES, "dep\n"))

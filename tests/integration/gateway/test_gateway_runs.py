@@ -14,7 +14,7 @@ KINDS = {"python": PYTHON, "command": COMMAND}
 CASSETTE = "{mode: record, cassette: models.jsonl}"
 
 
-@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.slow), 8])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_recorded_is_replayed_without_provider_and_key(
     project: ModelProject, models: Models, kind: str, concurrency: int

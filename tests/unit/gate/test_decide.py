@@ -710,7 +710,9 @@ def test_a_pass_that_becomes_an_error_never_turns_anything_into_passed(suite: Su
 
 @pytest.mark.parametrize("count", [9, 40])
 @pytest.mark.parametrize("choice", ["warn", "rerun"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(each, marks=pytest.mark.slow) for each in (1, 2))]
+)
 def test_a_run_that_gets_worse_step_by_step_fails_once_and_for_all(count, choice, seed):
     random = Random(f"{count}{choice}{seed}")
     facts = {"c": FACTS, "d": KINDS[1]}

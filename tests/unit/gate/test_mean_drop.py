@@ -287,7 +287,9 @@ def rate_of(tries: int, rate: float, finds: Callable[[], bool]) -> None:
     assert hits / tries <= rate + 3.1 * (rate * (1 - rate) / tries) ** 0.5
 
 
-@pytest.mark.parametrize("solid", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize(
+    "solid", [0.8, *(pytest.param(each, marks=pytest.mark.slow) for each in (0.5, 0.95))]
+)
 def test_repeats_that_always_agree_with_each_other_are_no_more_than_one(solid):
     random = Random(f"agree{solid}")
 
