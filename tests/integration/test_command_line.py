@@ -160,6 +160,7 @@ def test_a_bug_of_ours_is_not_a_verdict(project):
     assert "This is a bug in ci-eval" in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_had_enough_is_no_bug(project):
     with subprocess.Popen(
         [sys.executable, "-m", "ci_eval", "schema"],

@@ -110,6 +110,7 @@ def test_the_same_again_asks_nobody_and_does_not_even_import_the_client(project:
     assert len(gemini.requests) == asked
 
 
+@pytest.mark.slow
 def test_a_run_without_judges_does_not_import_their_client_either(project: Project):
     project.config(CONFIG.replace("  final_response_match_v2: 0.5\n", ""))
     code = (

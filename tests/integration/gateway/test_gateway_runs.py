@@ -8,13 +8,14 @@ from servers.loopback import DROPPED, Reply, as_json
 from servers.models import KEYS, Models
 from servers.openai import completion
 from support.model_projects import CHAT, COMMAND, PYTHON, ModelProject
+from support.slow_params import some
 
 pytestmark = pytest.mark.processes
 KINDS = {"python": PYTHON, "command": COMMAND}
 CASSETTE = "{mode: record, cassette: models.jsonl}"
 
 
-@pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.slow), 8])
+@pytest.mark.parametrize("concurrency", some([8, 1], 1))
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_recorded_is_replayed_without_provider_and_key(
     project: ModelProject, models: Models, kind: str, concurrency: int

@@ -153,6 +153,7 @@ def test_a_conversation_that_was_killed_is_held_again_with_its_recorded_answers(
     assert '"question 1 #1 after question 2"' in traces.read_text()
 
 
+@pytest.mark.slow
 def test_a_recording_that_is_not_resumed_begins_anew(suite: Suite, models: Models):
     suite.commit(
         "agent", **{"bot.py": TWICE, "ci-eval.yaml": CONFIG, "evals/smoke.csv": evalset(2)}
