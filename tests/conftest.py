@@ -4,7 +4,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -37,7 +37,7 @@ settings.register_profile(
 settings.register_profile(
     "same", settings.get_profile("explore"), derandomize=True, database=None, max_examples=100
 )
-settings.register_profile("few", settings.get_profile("same"), max_examples=30)
+settings.register_profile("few", settings.get_profile("same"), max_examples=15)
 settings.load_profile("same")
 
 
@@ -74,16 +74,29 @@ def _is_broad(config: pytest.Config) -> bool:
     return any(Path(each).is_dir() for each in config.args)
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+@pytest.hookimpl(wrapper=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int, int]:
     """Stay in this process for files and tests that are named, and where output is watched.
 
-    Workers would take longer to start than most files take. Otherwise, and wherever the command
-    line says `-n`, pytest-xdist decides.
+    Workers would take longer to start than most files take. Otherwise there is one more than
+    pytest-xdist would start, because tests of processes and servers wait; the quick ones do not.
+    What the command line says with `-n` is as it says.
     """
+    count = yield
     if any(re.match(r"-n|--numprocesses", each) for each in config.invocation_params.args):
-        return None
+        return count
     watched = config.option.trace or config.option.capture == "no"
-    return 0 if watched or not _is_broad(config) else None
+    if watched or not _is_broad(config):
+        return 0
+    return count if config.option.markexpr == "fast" else count + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no tier that has no quick test where only these are wanted."""
+    quick = config.option.markexpr == "fast" and collection_path.parent == TESTS
+    skipped = collection_path.is_dir() and collection_path.name not in FAST_TIERS
+    return (quick and skipped) or None
 
 
 FAST_TIERS = {"unit", "contracts"}

@@ -23,7 +23,7 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request
-from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.json_text import json_or_text
 
 DEFAULT_BODY: Mapping[str, Json] = {
     "message": "{{ message }}",
@@ -206,7 +206,7 @@ class _Conversation(Session):
                     message = f"{request.shown} sent more than {MAX_EVENTS:,} events"
                     raise TrialError("protocol", message)
                 if data != END:
-                    events.append(_event(data))
+                    events.append(json_or_text(data))
         return Reading(request, events).joined(self._agent.delta)
 
     def _update_session(self, reading: Reading) -> None:
@@ -224,10 +224,3 @@ def _messages(known: Mapping[str, Json], asked: Json) -> list[Json]:
         for role, key in (("user", "message"), ("assistant", "response"))
     ]
     return [*turns, {"role": "user", "content": asked}]
-
-
-def _event(data: str) -> Json:
-    try:
-        return parse_json(data)
-    except NotJsonError:
-        return data

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ci_eval.evalsets._evalset_reading import Problems
 from ci_eval.evalsets._own_case import FOREIGN
 from ci_eval.records.cases import Json
-from ci_eval.text.json_text import MAX_DEPTH, NotJsonError, decode, parse_json, skip
+from ci_eval.text.json_text import MAX_DEPTH, NotJsonError, decode, json_or_text, parse_json, skip
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import Loc, reading
 
@@ -123,21 +123,13 @@ def _put(value: dict[str, Any], column: str, cell: str) -> None:
     first, _, name = column.partition(".")
     if first in _NAMED and name:
         if first == "assert":
-            value.setdefault(first, []).append({name: _json_or_text(cell)})
+            value.setdefault(first, []).append({name: json_or_text(cell)})
         else:
-            value.setdefault(first, {})[name] = _json_or_text(cell)
+            value.setdefault(first, {})[name] = json_or_text(cell)
     elif column in _LISTS:
         value[column] = _list(cell)
     else:
         value[column] = cell
-
-
-def _json_or_text(cell: str) -> Json:
-    """Return a cell's JSON value, or its text if it is not JSON."""
-    try:
-        return parse_json(cell)
-    except NotJsonError:
-        return cell
 
 
 def _list(cell: str) -> Json:

@@ -165,14 +165,15 @@ class GitHub:
         response = await self._send_change(request, needs, again=repeatable)
         return checked(read(response), kind, response)
 
-    async def patch(self, path: str, body: Json, *, needs: str, repeatable: bool = True) -> None:
-        """Change the resource at `path`.
+    async def patch(self, path: str, body: Json, *, needs: str) -> None:
+        """Change the resource at `path`, overwriting concurrent changes.
 
         Raises:
             GitHubError: it was not changed, or the outcome is unknown.
 
         """
-        await self._send_change(Request("PATCH", self._url(path), body), needs, again=repeatable)
+        # A retry could overwrite what another job wrote in between.
+        await self._send_change(Request("PATCH", self._url(path), body), needs, again=False)
 
     async def delete(self, path: str, *, needs: str) -> None:
         """Delete the resource at `path`, if it exists.

@@ -1,7 +1,6 @@
 """Conversion of event lists into invocations."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ci_eval.records.cases import (
@@ -15,7 +14,7 @@ from ci_eval.records.cases import (
     Json,
     Part,
 )
-from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.json_text import json_or_text
 
 USER = "user"
 """Author of the user's messages; every other author is an agent."""
@@ -44,10 +43,7 @@ def stored_result(value: Json) -> dict[str, Json]:
 def _object(value: Json, key: str) -> dict[str, Json]:
     if value is None or value == "":
         return {}
-    found = value
-    if isinstance(value, str):
-        with suppress(NotJsonError):
-            found = parse_json(value)
+    found = json_or_text(value) if isinstance(value, str) else value
     return found if isinstance(found, dict) else {key: value}
 
 

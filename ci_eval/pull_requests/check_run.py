@@ -54,7 +54,7 @@ async def make(github: GitHub, report: Report, commit: str, run_url: str) -> Non
     for batch in others:
         change: Json = {"output": {**_output(report), "annotations": batch}}
         # Each request adds to the existing annotations.
-        await github.patch(f"check-runs/{made.id}", change, needs=NEEDS, repeatable=False)
+        await github.patch(f"check-runs/{made.id}", change, needs=NEEDS)
 
 
 def _name(report: Report) -> str:

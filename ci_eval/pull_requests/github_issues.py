@@ -94,4 +94,4 @@ class GitHubIssues:
     async def _change(self, issue: Comment, change: Json) -> None:
         with posting_errors(is_edit=True):
             at = f"issues/{issue.id}"
-            await self._github.patch(at, change, needs=_NEEDS, repeatable=False)
+            await self._github.patch(at, change, needs=_NEEDS)

@@ -160,9 +160,8 @@ class GitHubThread:
 
     async def _edit(self, comment: Comment, body: str) -> None:
         with posting_errors(is_edit=True):
-            # A repeated request could overwrite what another job wrote in between.
             at = f"issues/comments/{comment.id}"
-            await self._github.patch(at, {"body": body}, needs=_NEEDS, repeatable=False)
+            await self._github.patch(at, {"body": body}, needs=_NEEDS)
 
     async def _by_graphql(self) -> list[Comment] | None:
         """Return our comments; `None` if GraphQL fails, to fall back to REST."""

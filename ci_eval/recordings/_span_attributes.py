@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ci_eval.records.cases import Json
-from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.json_text import json_or_text
 
 _WHOLE = re.compile("-?[0-9]{1,29}")
 _MAX_STEPS = 12
@@ -38,10 +38,7 @@ def text_in(value: Json) -> str | None:
 def from_json(value: Json) -> Json:
     """Return the parsed value of JSON text, in which spans store objects; else `value`."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return parse_json(value)
-        except NotJsonError:
-            return value
+        return json_or_text(value)
     return value
 
 

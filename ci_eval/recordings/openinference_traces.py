@@ -14,7 +14,7 @@ from ci_eval.recordings._trace_spans import Span, is_openinference, names_in, re
 from ci_eval.records.bounds import MAX_COUNT
 from ci_eval.records.cases import FunctionCall, InvocationEvent, Json
 from ci_eval.records.trials import Recording
-from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.json_text import json_or_text
 
 _KINDS: Final[Mapping[str, Kind]] = {"AGENT": "agent", "LLM": "model", "TOOL": "tool"}
 _JSON: Final = "application/json"
@@ -166,7 +166,7 @@ def _value(span: Span, which: str, author: str) -> list[InvocationEvent]:
     if not isinstance(value, str) or not value:
         return []
     is_json = span.get(f"{which}.mime_type") == _JSON
-    parsed = _parsed(value) if is_json else from_json(value)
+    parsed = json_or_text(value) if is_json else from_json(value)
     if isinstance(parsed, str):
         return [said(author, parsed)] if parsed else []
     if not is_json and not isinstance(parsed, Mapping):
@@ -179,11 +179,3 @@ def _value(span: Span, which: str, author: str) -> list[InvocationEvent]:
     elif isinstance(content, str) and content:
         found.append(said(author, content))
     return found
-
-
-def _parsed(text: str) -> Json:
-    """Parse text that is declared as JSON; return it unchanged if it is not."""
-    try:
-        return parse_json(text)
-    except NotJsonError:
-        return text

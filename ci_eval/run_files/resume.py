@@ -6,11 +6,10 @@ answers.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from ci_eval.records.cases import Content, FunctionCall, Invocation, Json, Stored
-from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.json_text import json_or_text
 
 
 class Answered(Stored):
@@ -148,10 +147,7 @@ def unwrapped(response: Mapping[str, Json]) -> Json:
     if response.keys() != {"result"}:
         return dict(response)
     value = response["result"]
-    if isinstance(value, str):
-        with suppress(NotJsonError):
-            return parse_json(value)
-    return value
+    return json_or_text(value) if isinstance(value, str) else value
 
 
 # --- Invocations ------------------------------------------------------------------------------

@@ -59,6 +59,14 @@ def parse_json(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> Any:
     return value
 
 
+def json_or_text(text: str) -> Any:
+    """Return the JSON value `text`, or the text itself if it is not JSON."""
+    try:
+        return parse_json(text)
+    except NotJsonError:
+        return text
+
+
 def decode(text: str, at: int, *, max_depth: int) -> tuple[Any, int]:
     """Return the JSON value that begins at `at`, and its end offset.
 

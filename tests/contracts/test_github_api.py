@@ -294,6 +294,7 @@ def test_rest_and_graphql_show_the_same_comments(fake: FakeGitHub) -> None:
     assert nodes[3]["author"] is None
 
 
+@pytest.mark.slow
 def test_three_thousand_comments_are_on_thirty_pages_of_both(fake: FakeGitHub) -> None:
     for number in range(3000):
         fake.add_comment(str(number))

@@ -157,6 +157,7 @@ def test_the_gate_is_given_what_it_would_make_of_results(pull_requests):
     assert made.evalsets["e"].contents == real.evalsets["e"].contents
 
 
+@pytest.mark.slow
 def test_it_does_not_matter_who_simulates_which(pull_requests):
     scene = pull_requests.Scene(cases=5, change="10 points in one criterion")
     parts = pull_requests.Counts()

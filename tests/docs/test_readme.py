@@ -108,6 +108,7 @@ def test_the_guide_shows_the_stages_of_the_pipeline():
     assert re.findall("|".join(f"{name}(?=_|\\()" for name in names), body) == names
 
 
+@pytest.mark.slow
 def test_a_criterion_is_added_in_one_file(tmp_path, monkeypatch, capsys):
     """Its fields, docstrings and name are all that the other commands need."""
     (module,) = [

@@ -7,6 +7,7 @@ import shutil
 import pytest
 from support.git_repositories import Repo, make_hub
 from support.project import CONFIG, GREETS, REFUNDS, TRACKS, Project, changed
+from support.slow_params import some
 
 WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
 RUN = "ci-eval-report/run.json"
@@ -272,7 +273,9 @@ def with_hub(project, monkeypatch, tmp_path_factory):
     return repo
 
 
-@pytest.mark.parametrize(("answer", "arguments"), [("y\n", ()), ("n\n", ()), ("", ("--yes",))])
+@pytest.mark.parametrize(
+    ("answer", "arguments"), some([("n\n", ()), ("y\n", ()), ("", ("--yes",))], 1)
+)
 def test_on_a_terminal_the_first_push_to_a_remote_is_asked_for(
     project, with_hub, monkeypatch, answer, arguments
 ):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.git_suites import CONFIG, YES, Suite, evalset
+from support.slow_params import some
 
 
 @pytest.fixture
@@ -172,6 +173,7 @@ def test_a_merge_base_that_a_shallow_clone_lacks_is_fetched_without_touching_the
 WITH_LIB = "import lib\ndef answer(message):\n    return lib.TEXT\n"
 
 
+@pytest.mark.slow
 def test_a_path_of_the_change_in_pythonpath_is_that_of_the_merge_base(suite):
     src = {"PYTHONPATH": str(suite.folder / "src")}
     suite.begin(5, env=src, **{"bot.py": WITH_LIB, "src/lib.py": "TEXT = 'yes'\n"})
@@ -212,11 +214,14 @@ for line in sys.stdin:
 
 @pytest.mark.parametrize(
     ("agent", "code"),
-    [
-        ('python: "bot:answer", interpreter: PYTHON', WITH_LIB),
-        ('python: "bot:answer", interpreter: PYTHON', LATE),
-        ("command: [PYTHON, bot.py]", PROGRAM),
-    ],
+    some(
+        [
+            ('python: "bot:answer", interpreter: PYTHON', WITH_LIB),
+            ('python: "bot:answer", interpreter: PYTHON', LATE),
+            ("command: [PYTHON, bot.py]", PROGRAM),
+        ],
+        1,
+    ),
     ids=["when it is loaded", "when it is called", "by a command"],
 )
 def test_code_that_was_installed_from_the_change_does_not_stand_for_the_merge_base(
@@ -279,6 +284,7 @@ DEPENDENCIES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("packages")
 def test_an_environment_of_other_dependencies_is_not_that_of_the_merge_base(suite):
     begin_in_venv(suite, **dict.fromkeys(DEPENDENCIES, "dep\n"))
@@ -291,6 +297,7 @@ def test_an_environment_of_other_dependencies_is_not_that_of_the_merge_base(suit
         assert f"{file} differs, so .venv may not fit the merge base; let the" in ended.out
 
 
+@pytest.mark.slow
 def test_code_in_development_mode_is_that_of_each_arm(suite, packages):
     (packages / "editable.pth").write_text(f"{suite.folder / 'src'}\n")
     begin_in_venv(suite, **{"bot.py": WITH_LIB, "src/lib.py": "TEXT = 'yes'\n"})
@@ -302,6 +309,7 @@ def test_code_in_development_mode_is_that_of_each_arm(suite, packages):
     assert {each["status"] for each in base["results"]} == {"passed"}
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_change_does_not_stand_for_the_merge_base(suite, packages):
     """As by `pip install .`, with the code in `src`."""
     (packages / "lib.py").write_text("TEXT = 'yes'\n")
@@ -317,6 +325,7 @@ def test_a_copy_of_the_change_does_not_stand_for_the_merge_base(suite, packages)
     assert ended.code == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("packages")
 def test_an_environment_that_the_change_committed_is_not_that_of_the_merge_base(suite):
     begin_in_venv(suite)
@@ -359,6 +368,7 @@ def test_while_nothing_is_stored_thresholds_decide_and_the_merge_base_is_not_run
     assert not suite.base_run.exists()
 
 
+@pytest.mark.slow
 def test_a_resumed_run_tries_nothing_again_in_either_arm(suite):
     log = suite.folder / "log"
     code = f"def answer(text):\n    open({str(log)!r}, 'a').write('x')\n    return "
@@ -382,6 +392,7 @@ def test_a_stored_run_is_judged_again_with_both_of_its_arms(suite):
     assert suite.report()["comparison"]["changes"] == first["comparison"]["changes"]
 
 
+@pytest.mark.slow
 def test_a_stored_run_is_judged_by_its_own_commit_whatever_is_checked_out(suite):
     config = CONFIG.replace("store: file", "store: branch")
     fails = "def answer(text):\n    return 'no'\n"

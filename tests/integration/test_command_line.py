@@ -101,6 +101,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on(project, sent, inherit
     assert len((project.folder / "ci-eval-report/traces.jsonl").read_text().splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_a_job_that_is_cancelled_while_it_posts_ends_at_once(project):
     with github() as fake:
         fake.add_pull()
@@ -159,6 +160,7 @@ def test_a_bug_of_ours_is_not_a_verdict(project):
     assert "This is a bug in ci-eval" in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_had_enough_is_no_bug(project):
     with subprocess.Popen(
         [sys.executable, "-m", "ci_eval", "schema"],

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from support.git_repositories import clone, git_init, make_hub
 from support.project import CASES, GREETS, REFUNDS, TRACKS, case, turn
+from support.slow_params import some
 
 from ci_eval.cli import published_source
 from ci_eval.cli.command_inputs import load
@@ -177,7 +178,7 @@ def written(root: Path) -> Any:
     return parse_yaml((root / "ci-eval.yaml").read_text(), shown="ci-eval.yaml").value
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", some(LAYOUTS, 3))
 def test_with_a_recording_the_first_run_passes(repository, layout, capsys):
     root = repository(LAYOUTS[layout])
     record(root)
@@ -218,7 +219,7 @@ def test_cases_that_nothing_could_judge_are_seen_to(repository, own, capsys):
     assert main(["validate"]) == 0, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", some(LAYOUTS, 3))
 def test_without_one_the_first_run_is_incomplete_and_never_green(repository, layout, capsys):
     root = repository(LAYOUTS[layout])
 

@@ -93,6 +93,7 @@ def test_a_model_judges_and_it_is_said_what_that_cost(project: Project, gemini: 
     assert group["judging"]["output_tokens"] == 108
 
 
+@pytest.mark.slow
 def test_the_same_again_asks_nobody_and_does_not_even_import_the_client(project: Project, gemini):
     project.ci_eval("run")
     first, asked = judged(project), len(gemini.requests)
@@ -109,6 +110,7 @@ def test_the_same_again_asks_nobody_and_does_not_even_import_the_client(project:
     assert len(gemini.requests) == asked
 
 
+@pytest.mark.slow
 def test_a_run_without_judges_does_not_import_their_client_either(project: Project):
     project.config(CONFIG.replace("  final_response_match_v2: 0.5\n", ""))
     code = (
@@ -211,17 +213,18 @@ def test_with_the_provider_down_there_is_no_verdict_within_the_time_allowed(
             "hangs": Reply(b"{}", delay_s=600),
         }[mode]
         gemini.reply = lambda _: reply  # type: ignore[method-assign]  # a test's own
-    project.add("judge: {patience_s: 2}\n")
+    project.add("judge: {patience_s: 1}\n")
     ended = project.ci_eval("run")
 
     assert ended.code == 6
-    assert "gemini-2.5-flash: considered unavailable: no successful response for 2 s" in reasons(
+    assert "gemini-2.5-flash: considered unavailable: no successful response for 1 s" in reasons(
         project
     )
     assert set(statuses(project).values()) == {"error"}
     assert set(statuses(project, "response_match_score").values()) == {"passed"}
 
 
+@pytest.mark.slow
 def test_calls_that_fail_change_no_score(project: Project, gemini: Judging):
     cases = [case(f"c{n}", turn(str(n), f"{n} {'wrong' * (n % 3 == 0)}")) for n in range(40)]
     project.evalset(*cases)

@@ -201,6 +201,7 @@ def test_what_is_wrong_is_told_without_a_secret(
     assert "k3y-0f-the-sh0p" not in (project.folder / "step-summary.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cancelled_leaves_no_verdict_of_an_older_commit(
     project: Project, fake: FakeGitHub
 ):

@@ -136,9 +136,11 @@ def test_a_run_that_was_killed_at_any_moment_comes_to_what_a_whole_one_does(
     ("agent", "code", "goes_on"),
     [
         ('python: "bot:answer"', PYTHON, True),
-        ('python: "bot:answer", resumable: false', PYTHON, False),
+        pytest.param(
+            'python: "bot:answer", resumable: false', PYTHON, False, marks=pytest.mark.slow
+        ),
         (f"{RUN}, per: message", COMMAND, True),
-        (f"{RUN}, per: session", COMMAND, False),
+        pytest.param(f"{RUN}, per: session", COMMAND, False, marks=pytest.mark.slow),
     ],
 )
 def test_a_conversation_goes_on_where_it_can_and_else_begins_anew(project, agent, code, goes_on):

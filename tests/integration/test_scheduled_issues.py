@@ -7,9 +7,6 @@ import pytest
 from servers.github import FakeGitHub, github, sha
 from support.project import CASES, CONFIG, Project, changed
 
-from ci_eval.pull_requests import sticky_comment
-from ci_eval.runtime.retry import Backoff
-
 ASKED = CONFIG + "reports: [junit, issue: {labels: [evaluation], assignees: [mona]}]\n"
 
 
@@ -18,7 +15,6 @@ def project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Project:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sticky_comment, "BACKOFF", Backoff(0.0, 0.0))
     return Project(tmp_path, capsys)
 
 

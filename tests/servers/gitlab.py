@@ -11,10 +11,14 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
+from unittest.mock import patch
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict, Field
 from servers.loopback import Loopback, Reply, Request, as_json, serving
+
+from ci_eval.pull_requests import sticky_comment
+from ci_eval.runtime.retry import Backoff
 
 TOKEN = "glpat-the-right-token-of-this-test"
 PROJECT = "4711"
@@ -381,7 +385,7 @@ class FakeGitLab(Loopback):
 
 @contextmanager
 def gitlab() -> Iterator[FakeGitLab]:
-    """Let it answer."""
+    """Let it answer; no test waits between two changes as long as a job would."""
     fake = FakeGitLab()
-    with serving(fake):
+    with patch.object(sticky_comment, "BACKOFF", Backoff(0.0, 0.0)), serving(fake):
         yield fake

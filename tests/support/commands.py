@@ -1,7 +1,8 @@
 """Commands of ci-eval, each in a process of its own.
 
 The process is forked from one that has imported everything, which takes a third of the time that a
-new interpreter takes.
+new interpreter takes. Between two changes on a host it does not wait: nobody else writes there, and
+the length of pauses has tests of its own.
 """
 
 import atexit
@@ -21,7 +22,10 @@ from typing import Any, NamedTuple
 
 import ci_eval
 from ci_eval.__main__ import main
+from ci_eval.forge import github
+from ci_eval.pull_requests import sticky_comment
 from ci_eval.records.errors import ExitCode
+from ci_eval.runtime.retry import Backoff
 
 HEAVY = ("aiohttp", "genai_prices", "jinja2.sandbox", "numpy", "regex", "rich", "yaml")
 """What a command imports only when it needs it."""
@@ -78,6 +82,8 @@ def _serve() -> None:
     for name in HEAVY:
         importlib.import_module(name)
     _compile_templates()
+    github.WRITE_INTERVAL_S = 0.0
+    sticky_comment.BACKOFF = Backoff(0.0, 0.0)
     gc.freeze()  # or each process would copy what it only looks through
     for line in sys.stdin:
         if child := os.fork():

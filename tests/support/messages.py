@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from support.scopes import Function, Scope, answers
+from support.scopes import Function, Scope, answers, children
 
 PACKAGE = Path(__file__).parents[2] / "ci_eval"
 GAP = "…"
@@ -101,7 +101,7 @@ class _Collector:
         if isinstance(node, ast.Module):
             for name, values in scope.values.items():
                 self.constants.setdefault(_key(name, scope.module), []).extend(values)
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             inner = scope
             if isinstance(child, Function):
                 inner = scope.inner(child)

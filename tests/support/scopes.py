@@ -63,14 +63,24 @@ def _is_text(parameter: ast.arg) -> bool:
     return said is not None and "str" in ast.unparse(said).split(" | ")
 
 
+_LEAVES = (ast.Name, ast.Constant)
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes right below `node` that say something: most of them only say `Load`."""
+    if isinstance(node, _LEAVES):
+        return []
+    return [each for each in ast.iter_child_nodes(node) if each._fields]
+
+
 def _own(node: ast.AST) -> Iterator[ast.AST]:
     """Yield what is in `node`, but not what is in functions inside it."""
-    waiting = [*ast.iter_child_nodes(node)][::-1]
+    waiting = children(node)[::-1]
     while waiting:
         child = waiting.pop()
         yield child
         if not isinstance(child, Function | ast.Lambda):
-            waiting.extend([*ast.iter_child_nodes(child)][::-1])
+            waiting.extend(children(child)[::-1])
 
 
 def _attributes(tree: ast.Module) -> dict[str, list[ast.expr]]:

@@ -11,4 +11,6 @@ class Later:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # pytest looks for `__wrapped__` and the like when it collects
+            raise AttributeError(name)
         return getattr(importlib.import_module(self._module), name)

@@ -736,6 +736,7 @@ def test_an_idle_worker_ends_in_its_own_way(place: Place, monkeypatch: pytest.Mo
     assert (place.root / "flushed").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_dies_with_ci_eval_though_its_callable_hangs(place: Place) -> None:
     """As when ci-eval itself is killed: all that the worker notices is the end of its input."""
     agent = python(place, HANGING)

@@ -53,6 +53,7 @@ def http(*arguments: str) -> Http:
     return Http.model_validate({**given, "env": ["COVERAGE_*"]})
 
 
+@pytest.mark.slow
 def test_what_a_server_wrote_after_it_was_asked_is_told(
     server: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from servers.loopback import DROPPED, Reply, as_json
 from servers.models import KEYS, Models
 from servers.openai import completion
 from support.model_projects import CHAT, COMMAND, PYTHON, ModelProject
+from support.slow_params import some
 
 pytestmark = pytest.mark.processes
 KINDS = {"python": PYTHON, "command": COMMAND}
@@ -15,7 +16,7 @@ CASSETTE = "{mode: record, cassette: models.jsonl}"
 AUTO = "{mode: auto, cassette: models.jsonl}"
 
 
-@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("concurrency", some([8, 1], 1))
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_was_recorded_is_replayed_without_provider_and_key(
     project: ModelProject, models: Models, kind: str, concurrency: int

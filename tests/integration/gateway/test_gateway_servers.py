@@ -98,6 +98,7 @@ def test_a_server_cannot_be_sent_a_key_that_the_gateway_keeps(project, models):
     assert KEYS["OPENAI_API_KEY"] not in ended.err
 
 
+@pytest.mark.slow
 def test_a_server_ends_with_the_run_that_was_killed(project: ModelProject) -> None:
     code = "import os\n\nwith open('pid', 'w') as file:\n    file.write(str(os.getpid()))\n"
     code += "PAUSES = {'question 0': 60}\n"

@@ -119,6 +119,7 @@ def kill_while_recording(suite: Suite, models: Models, *, calls: int) -> None:
         os.killpg(child.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_killed_recording_is_resumed_without_asking_twice(suite: Suite, models: Models):
     files = {"bot.py": PYTHON, "ci-eval.yaml": CONFIG, "evals/smoke.csv": evalset(5)}
     suite.commit("agent", **files)
@@ -133,6 +134,7 @@ def test_a_killed_recording_is_resumed_without_asking_twice(suite: Suite, models
     assert suite.ci_eval("models", "check").code == 0
 
 
+@pytest.mark.slow
 def test_a_conversation_that_was_killed_is_held_again_with_its_recorded_answers(
     suite: Suite, models: Models
 ):
@@ -151,6 +153,7 @@ def test_a_conversation_that_was_killed_is_held_again_with_its_recorded_answers(
     assert '"question 1 #1 after question 2"' in traces.read_text()
 
 
+@pytest.mark.slow
 def test_a_recording_that_is_not_resumed_begins_anew(suite: Suite, models: Models):
     suite.commit(
         "agent", **{"bot.py": TWICE, "ci-eval.yaml": CONFIG, "evals/smoke.csv": evalset(2)}

@@ -34,6 +34,8 @@ from servers.github.state import (
 from servers.loopback import Loopback, Reply, Request, serving
 
 from ci_eval.forge import github as client
+from ci_eval.pull_requests import sticky_comment
+from ci_eval.runtime.retry import Backoff
 
 __all__ = [
     "ACTIONS",
@@ -207,7 +209,7 @@ class FakeGitHub(State, Loopback):
 
 @contextmanager
 def github(*, writes_apart_s: float = 0.0) -> Iterator[FakeGitHub]:
-    """Let both hosts answer; no test waits between two changes as long as GitHub asks for.
+    """Let both hosts answer; no test waits between two changes as long as a job would.
 
     Raises:
         ViolationError: something was not as GitHub describes it.
@@ -216,6 +218,7 @@ def github(*, writes_apart_s: float = 0.0) -> Iterator[FakeGitHub]:
     fake = FakeGitHub()
     with (
         patch.object(client, "WRITE_INTERVAL_S", writes_apart_s),
+        patch.object(sticky_comment, "BACKOFF", Backoff(0.0, 0.0)),
         serving(fake),
         serving(fake.storage),
     ):

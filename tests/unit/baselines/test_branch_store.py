@@ -355,6 +355,7 @@ def test_a_name_that_no_branch_can_have_is_refused(repo: Repo, name: str) -> Non
 # --- Several at once ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_several_save_at_the_same_time_and_none_is_lost(repo: Repo) -> None:
     commits = [f"{number % 3:040x}" for number in range(6)]
     threads = [
@@ -400,7 +401,10 @@ def test_a_push_that_is_refused_twice_goes_through(repo: Repo, hub: Path) -> Non
     assert noted(repo) == ["one"]
 
 
-def test_a_push_is_not_tried_for_ever(repo: Repo, hub: Path) -> None:
+def test_a_push_is_not_tried_for_ever(
+    repo: Repo, hub: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_data_branch, "BACKOFF", Backoff(0.0, 0.0))
     refuse(hub, 1000)
     with pytest.raises(UsageError, match="was not changed after 16 attempts: ") as caught:
         save(repo, made("one", repo.head))
@@ -485,9 +489,13 @@ GOOD = {"run_id": "x", "created": "", "commit": "a" * 40}
     ("text", "said"),
     [
         ("", f"{DATA}:{INDEX}:1: is not JSON: expecting value"),
-        ("[]", f"{DATA}:{INDEX}:1: expected an object, found a list"),
+        pytest.param(
+            "[]", f"{DATA}:{INDEX}:1: expected an object, found a list", marks=pytest.mark.slow
+        ),
         ('{"schema_version": 2}', f"{DATA}:{INDEX}:1: schema_version: has schema version 2, "),
-        ('{"runs": []}', f"{DATA}:{INDEX}:1: 'schema_version' is missing"),
+        pytest.param(
+            '{"runs": []}', f"{DATA}:{INDEX}:1: 'schema_version' is missing", marks=pytest.mark.slow
+        ),
         (
             json.dumps({"schema_version": 1, "suite": "other", "runs": []}),
             f"{DATA}:{INDEX}:1: suite: is the index of another suite, 'other'",
@@ -498,13 +506,15 @@ GOOD = {"run_id": "x", "created": "", "commit": "a" * 40}
             ),
             f"{DATA}:{INDEX}:1: runs[0].commit: is not a commit hash",
         ),
-        (
+        pytest.param(
             json.dumps({"schema_version": 1, "suite": "suite", "runs": [GOOD | {"commit": None}]}),
             f"{DATA}:{INDEX}:1: runs[0].commit: is not a commit hash",
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             json.dumps({"schema_version": 1, "suite": "suite", "runs": [GOOD | {"run_id": 5}]}),
             f"{DATA}:{INDEX}:1: runs[0].run_id: ",
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -109,6 +109,7 @@ def test_an_assertion_that_cannot_be_measured_makes_the_score_an_error():
     )
 
 
+@pytest.mark.slow
 def test_a_pattern_that_would_look_for_ever_is_named():
     score = scored({"regex": "(a+)+$"}, response="a" * 5000 + "b")
 

@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.slow_params import some
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
@@ -104,7 +105,7 @@ def test_several_floors_share_the_rate():
 
 
 @pytest.mark.parametrize("required", [0.05, 0.3, 0.5, 0.8, 0.9, 0.95, 0.99])
-@pytest.mark.parametrize("count", [1, 2, 5, 10, 30, 100, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", some([1, 2, 5, 10, 30, 100, 300], 5))
 def test_a_suite_whose_true_rate_is_at_the_floor_is_blocked_at_most_at_the_rate(count, required):
     blocked = [
         passed

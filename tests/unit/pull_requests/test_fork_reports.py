@@ -11,7 +11,6 @@ from servers.loopback import as_json
 from support.report_language import make_report
 
 from ci_eval.forge import rest
-from ci_eval.pull_requests import sticky_comment
 from ci_eval.pull_requests.comment_layout import compose
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_sections import Section, joining, read
@@ -32,7 +31,6 @@ FORKS = "Measured by the fork's own workflow run"
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
     monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
-    monkeypatch.setattr(sticky_comment, "BACKOFF", Backoff(0.0, 0.0))
     with github() as found:
         found.add_fork(7, HEAD, merge_commit=MERGE)
         found.add_run(RUN, HEAD, branch="change", event="pull_request", repository=FORK)

@@ -94,6 +94,7 @@ def test_a_comment_is_created_then_edited_in_its_place_then_left_as_it_is(
     assert fake.writes() == ["POST issues/1/comments", f"PATCH issues/comments/{comment.id}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_graphql", [True, False])
 def test_ours_is_found_among_three_thousand_comments(fake: FakeGitHub, has_graphql: bool) -> None:
     for number in range(3000):

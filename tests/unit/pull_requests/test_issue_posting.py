@@ -22,7 +22,7 @@ from servers.gitlab import NewIssue as NewOnGitLab
 from support.report_language import make_report
 
 from ci_eval.forge import rest
-from ci_eval.pull_requests import issue_posting, sticky_comment
+from ci_eval.pull_requests import issue_posting
 from ci_eval.pull_requests.comment_sections import read
 from ci_eval.pull_requests.issue_posting import event_of, post, post_notice
 from ci_eval.records.findings import Report
@@ -38,7 +38,6 @@ ASSIGNED = Issue(labels=("evaluation",), assignees=("mona",))
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sticky_comment, "BACKOFF", Backoff(0.0, 0.0))
     monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
 
 

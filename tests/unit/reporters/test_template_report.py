@@ -70,6 +70,7 @@ def test_where_it_fails_the_document_is_ours_and_says_so(
     assert len(text) <= MAX_CHARACTERS
 
 
+@pytest.mark.slow
 def test_it_is_filled_with_less_until_it_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -264,6 +264,7 @@ def test_a_python_file_that_builds_evals_runs_as_an_agent(
     assert not status.exists() or "Z (zombie)" in status.read_text()
 
 
+@pytest.mark.slow
 @needs_root
 def test_at_the_end_nothing_runs_and_what_was_made_is_the_groups(workspace: Path) -> None:
     found = as_action(
@@ -536,6 +537,7 @@ subprocess.Popen([sys.executable, "-c", code], start_new_session=True).wait()
 '''
 
 
+@pytest.mark.slow
 @needs_root
 def test_agents_that_kill_all_they_can_are_ended_and_nobody_else(workspace: Path) -> None:
     """The end needs no process that they could kill, and none at all: a limit forbids it."""

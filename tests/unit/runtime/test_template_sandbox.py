@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from support.agent_sessions import is_dead
 from support.git_repositories import git_init
+from support.slow_params import some
 from support.traced_process import GET_TRACED, needs_tracing
 
 from ci_eval.records.cases import Status
@@ -115,26 +116,29 @@ def test_a_page_becomes_plain_data_with_what_its_records_know() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    [
-        "{{ page.__class__ }}",
-        "{{ page._truth }}",
-        "{{ page.method() }}",
-        "{{ ''.__class__.mro() }}",
-        "{{ page | attr('__class__') }}",
-        "{{ page.items | map(attribute='__class__') | list | join }}",
-        "{{ '{0.__class__}'.format(page) }}",
-        "{{ '%s' | format(page) | attr('__class__') }}",
-        "{{ range.__init__.__globals__ }}",
-        "{{ self.__init__ }}",
-        "{% set page.said = 1 %}",
-        "{{ page.items.append(1) }}",
-        "{{ page.named.update({1: 2}) }}",
-        "{{ page.said.encode() }}",
-        "{{ page }}",
-        "{{ page.items }}",
-        "{{ page.nope }}",
-        "{% if page.nope %}{% endif %}",
-    ],
+    some(
+        [
+            "{{ page.__class__ }}",
+            "{{ page.method() }}",
+            "{{ page | attr('__class__') }}",
+            "{{ '{0.__class__}'.format(page) }}",
+            "{{ range.__init__.__globals__ }}",
+            "{% set page.said = 1 %}",
+            "{{ page.items.append(1) }}",
+            "{{ page }}",
+            "{{ page.nope }}",
+            "{{ page._truth }}",
+            "{{ ''.__class__.mro() }}",
+            "{{ page.items | map(attribute='__class__') | list | join }}",
+            "{{ '%s' | format(page) | attr('__class__') }}",
+            "{{ self.__init__ }}",
+            "{{ page.named.update({1: 2}) }}",
+            "{{ page.said.encode() }}",
+            "{{ page.items }}",
+            "{% if page.nope %}{% endif %}",
+        ],
+        9,
+    ),
 )
 def test_a_template_gets_to_nothing_but_data(source: str) -> None:
     assert refused(source)
@@ -144,7 +148,7 @@ def test_what_there_is_not_is_named() -> None:
     assert refused("{{ page.nope }}") == "'record object' has no attribute 'nope'"
 
 
-@pytest.mark.parametrize("name", ["lipsum", "cycler", "joiner", "os", "report", "debug"])
+@pytest.mark.parametrize("name", some(["lipsum", "os", "report", "cycler", "joiner", "debug"], 3))
 def test_there_is_only_the_page(name: str) -> None:
     assert refused(f"{{{{ {name}() }}}}") == f"unknown variable {name!r}; only 'page' is available"
 
@@ -171,13 +175,16 @@ def test_a_template_names_what_it_takes_from() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    [
-        "{{ 'a' * 10**9 }}",
-        "{{ page.said * 10**9 }}",
-        "{{ '%1000000000d' % 1 }}",
-        "{{ page.said | center(10**9) }}",
-        "{{ (['a'] * 10**9) | join }}",
-    ],
+    some(
+        [
+            "{{ 'a' * 10**9 }}",
+            "{{ page.said * 10**9 }}",
+            "{{ '%1000000000d' % 1 }}",
+            "{{ page.said | center(10**9) }}",
+            "{{ (['a'] * 10**9) | join }}",
+        ],
+        2,
+    ),
 )
 def test_memory_has_an_end(source: str) -> None:
     assert refused(source) == "takes more than 512 MiB"

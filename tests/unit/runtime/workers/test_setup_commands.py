@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 from support.agent_sessions import ENVIRONMENT, dies, is_dead, passing, until
+from support.slow_params import some
 
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime.context import RunContext
@@ -152,7 +153,8 @@ def test_it_is_not_done_again_in_a_later_run(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["uv.lock", "poetry.lock", "requirements-dev.txt", "pyproject.toml", "setup.cfg"]
+    "name",
+    some(["uv.lock", "requirements-dev.txt", "poetry.lock", "pyproject.toml", "setup.cfg"], 2),
 )
 def test_it_is_done_again_when_what_it_is_made_of_changes(folder: Folder, name: str) -> None:
     for content in ("a", "a", "b", "a"):
