@@ -1,8 +1,9 @@
 """How a change weakens its own gate, according to git.
 
 `weakened_gate` compares with the baseline run.  That is not enough if the change itself brings this
-run along, or keeps it from being found; and a stored run does not have all of the configuration,
-nor the files that it names.  So the configuration before the change is compared, too.
+run along, or keeps it from being found; and a stored run may be older than what the change takes
+back, and has neither all of the configuration nor the files that it names.  So the configuration
+before the change is compared, too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +37,7 @@ def rewritten(
     store, clone = config.baseline, context.clone
     lineage = began(clone, store.base if store else None)
     start = next(iter(lineage.ancestors), None)
-    if start is None or current_branch(clone) == lineage.base:
+    if start is None or not lineage.changes or current_branch(clone) == lineage.base:
         return
     own = store.work_tree_file if store else ""
     if own and differs(clone, start, own):
@@ -88,15 +89,17 @@ def weaker(
     if named != was_named:
         yield f"name: {_shown(was_named)} → {_shown(named)}, which has its own baseline runs"
     yield from unstored(config, before)
+    # Also beside a stored run: it may be older than what the change takes back.
+    was = {
+        "gate": before.gate.model_dump(mode="json", exclude_defaults=True),
+        "repeats": before.run.repeats,
+        "store": before.store,
+        "criteria": before.facts,
+    }
+    told = [*loosened(meta, meta.model_copy(update=was))]
     if not compared:
-        was = {
-            "gate": before.gate.model_dump(mode="json", exclude_defaults=True),
-            "repeats": before.run.repeats,
-            "store": before.store,
-            "criteria": before.facts,
-        }
-        told = [*loosened(meta, meta.model_copy(update=was)), *weaker_suite(config, before)]
-        yield from dict.fromkeys(told)
+        told += weaker_suite(config, before)
+    yield from dict.fromkeys(told)
 
 
 def _shown(name: object) -> str:

@@ -113,7 +113,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
     past = (baseline.runs if baseline else ()) or ([base] if base else [])
     if baseline and past and gate.mode != "threshold":
         comparison = compare(meta, tally.columns, past, gate, baseline.lineage, base)
-        weakened = (*comparison.loosened, *weakened)
+        weakened = tuple(dict.fromkeys([*comparison.loosened, *weakened]))
         comparison = comparison.model_copy(
             update={
                 "loosened": weakened,
@@ -122,7 +122,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
             }
         )
     elif baseline and baseline.runs:
-        weakened = (*loosened(meta, baseline.runs[0].meta), *weakened)
+        weakened = tuple(dict.fromkeys([*loosened(meta, baseline.runs[0].meta), *weakened]))
     groups = _groups(meta, tally)
     totals = tally.totals(count_cases(meta, tally.columns, gate))
     verdict = decide(
