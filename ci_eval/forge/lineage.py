@@ -29,7 +29,7 @@ class Lineage:
     """The commits that a run may be compared with."""
 
     ancestors: tuple[str, ...] = ()
-    """The commit to compare with, then its ancestors, nearest first; empty outside a repository."""
+    """The commit to compare with, then its ancestors, nearest first; empty if there is none."""
     base: str | None = None
     """The target branch of the change, or the branch that it is on."""
     own: str | None = None
@@ -92,11 +92,19 @@ class Origin:
         return f"commit {self.commit} on branch {self.branch}, {self.created}"
 
 
-def trace(clone: Clone, *, base: str | None, search: int, commit: str | None = None) -> Lineage:
+def trace(
+    clone: Clone,
+    *,
+    base: str | None,
+    search: int,
+    commit: str | None = None,
+    guesses: bool = True,
+) -> Lineage:
     """Return the lineage of the checkout, or of a `commit` that the clone has.
 
     `base` is the branch to compare with.  The default is the target branch of the pull request,
     else the branch that was pushed, else the default branch.  At most `search` commits are read.
+    Where the clone lacks the base branch, this `guesses` that the parent is of it.
     """
     view = clone.view
     head = view.commit(commit) if commit else clone.head
@@ -104,23 +112,27 @@ def trace(clone: Clone, *, base: str | None, search: int, commit: str | None = N
     if head is None:
         return Lineage(base=branch)
     own = head if head != clone.head or clone.is_unchanged else None
-    start = _start(clone, head, branch, search)
+    shallow = view.query("rev-parse", "--is-shallow-repository") == "true"
+    if branch is None and view.query("for-each-ref", "--count=1", "refs/remotes"):
+        # Perhaps a change of which only its own branch was fetched: its parent is no merge base.
+        return Lineage(own=own, shallow=shallow)
+    start = _start(clone, head, branch, search, guesses=guesses)
     changes = start != own
     if not changes:
         start = next(iter(view.parents(head)), None)
     # A shallow clone may lack the commit whose name is known.
     found = view.first_parents(start, search) or (start,) if start else ()
-    shallow = view.query("rev-parse", "--is-shallow-repository") == "true"
     return Lineage(found, branch, own, shallow, changes)
 
 
-def began(clone: Clone, configured: str | None) -> Lineage:
+def began(clone: Clone, configured: str | None, *, guesses: bool = True) -> Lineage:
     """Return the lineage of a change with the commit where it began as the only ancestor.
 
     A change may bring its own configuration, so the target branch that CI names takes precedence
     over the `configured` one.
     """
-    return trace(clone, base=target_branch(clone.env) or configured, search=1)
+    base = target_branch(clone.env) or configured
+    return trace(clone, base=base, search=1, guesses=guesses)
 
 
 def event(env: Mapping[str, str]) -> Mapping[str, Any]:
@@ -209,7 +221,9 @@ def _tip(clone: Clone, branch: str) -> str | None:
     return next(filter(None, map(clone.view.commit, names)), None)
 
 
-def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | None:
+def _start(
+    clone: Clone, head: str, branch: str | None, search: int, *, guesses: bool
+) -> str | None:
     """Return the commit to begin with: the merge base, or the best substitute."""
     env, view = clone.env, clone.view
     tip = _tip(clone, branch) if branch else None
@@ -228,8 +242,9 @@ def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | No
         event_text(payload, "pull_request", "base", "sha"),
         event_text(payload, "merge_group", "base_sha"),
     )
-    fallback = head if branch is None else next(iter(parents), None)
-    return next(filter(is_commit, bases), fallback)
+    is_of_base = guesses or branch == own_branch(env)
+    parent = next(iter(parents), None) if is_of_base else None
+    return next(filter(is_commit, bases), head if branch is None else parent)
 
 
 def is_commit(text: str) -> bool:

@@ -77,7 +77,9 @@ def _available(context: RunContext, commit: str | None) -> str:
     if missing := context.clone.missing:
         raise NoBaseArmError(missing)
     if commit is None:
-        raise NoBaseArmError("the merge base is unknown")
+        raise NoBaseArmError(
+            "the merge base is unknown; name the base branch in `baseline.base`, and fetch it"
+        )
     if context.clone.view.commit(commit) is None:
         context.say(f"fetching the merge base {commit[:7]}")
         if why := fetch_missing(context.clone, commit):

@@ -13,6 +13,7 @@ from ci_eval.forge.lineage import (
     Lineage,
     Origin,
     base_branch,
+    began,
     current_branch,
     default_branch,
     trace,
@@ -409,6 +410,22 @@ def test_two_histories_without_a_common_commit_have_no_merge_base(repo: Repo) ->
     first = repo.commit("another beginning")
     repo.commit("goes on")
     assert traced(repo).ancestors == (first,)
+
+
+@pytest.mark.parametrize(("base", "begins"), [(None, False), ("main", False), ("work", True)])
+def test_where_only_a_change_was_fetched_its_parent_is_no_merge_base(
+    repo: Repo, tmp_path: Path, base: str | None, *, begins: bool
+) -> None:
+    repo.on("work").commit("breaks it")
+    repo.commit("goes on")
+    repo.git("checkout", "--quiet", "main")
+    only = tmp_path / "only"
+    url = f"file://{repo.folder}"
+    repo.git("clone", "--quiet", "--depth=2", "--branch=work", "--single-branch", url, str(only))
+
+    found = began(Clone(only, ENV), base, guesses=False)
+
+    assert bool(found.ancestors) == begins
 
 
 def test_the_branch_of_a_pull_request_is_nobodys(repo: Repo) -> None:
