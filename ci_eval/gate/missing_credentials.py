@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ci_eval.records.findings import GroupSummary
 from ci_eval.records.results import JudgeUsage, RunMeta
 from ci_eval.records.trials import Failure
+from ci_eval.text.redact import names_secret
 from ci_eval.text.sanitize import one_line
 
 _REFUSED = re.compile(
@@ -55,7 +56,8 @@ def _found(
 
 def _of_agent(agent: str, failure: Failure, missing: str) -> Iterator[str]:
     names = re.split(r" and | or ", missing) if missing else []
-    if names and (_REFUSED.search(failure.message) or any(n in failure.message for n in names)):
+    is_refused = _REFUSED.search(failure.message) and any(map(names_secret, names))
+    if is_refused or any(each in failure.message for each in names):
         yield f"the agent {agent!r} lacks {missing}"
     elif failure.cause:
         verb = "cannot start" if failure.kind == "start" else "did not answer"

@@ -83,8 +83,8 @@ class LineFile:
             for number, line in enumerate(_lines(file)):
                 if number == 0:
                     self._check_head(line)
-                elif line.endswith(b"}\n"):
-                    yield Position(self, at, len(line)), line
+                elif line.endswith((b"}\n", b"}\r\n")):
+                    yield Position(self, at, len(line)), line.rstrip(b"\r\n") + b"\n"
                 else:
                     self.incomplete += 1
                 at += len(line)
@@ -160,8 +160,10 @@ class LineFile:
         if found:
             given = int(found[1])
             message = f"is a version {given} cassette; this ci-eval reads version {self._version}"
+        elif line.startswith(b"<<<<<<<"):
+            raise UsageError(f"{self.shown} has a merge conflict", hint="resolve it")
         else:
-            message = "is not a ci-eval cassette of this kind"
+            message = f"is not a {self._format}"
         raise UsageError(f"{self.shown} {message}", hint=_HINT)
 
     @contextmanager

@@ -115,8 +115,10 @@ class AnyCriterion(Plugin):
 
     def may_compare(self, what: Expectation) -> bool:
         """Return True if it compares with that expectation, or may do so."""
-        any_reference = self.needs_reference and self.compared is None
-        return self.compared == what or any_reference or (what == "response" and self.judged)
+        if self.compared is None and self.needs_reference:
+            return True
+        is_read = self.judged or self.compared == "reply"
+        return self.compared == what or (what == "response" and is_read)
 
     def measures(self, case: EvalCase, turn: Invocation) -> bool:
         """Return True if the invocation `turn` of `case` states what to compare with."""

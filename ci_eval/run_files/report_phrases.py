@@ -267,8 +267,10 @@ def model_calls(found: Metered) -> str:
     line = f"{counted(usage.calls, 'model call')}{replayed}, {_many(usage.tokens)} tokens"
     if usage.unpriced < usage.calls or not usage.calls:
         line += f", {dollars(usage.cost_usd)}"
-    if usage.unpriced:
-        line += f", {counted(usage.unpriced, 'call')} without a known price (set models.prices)"
+    if usage.uncounted:
+        line += f", {counted(usage.uncounted, 'call')} without stated tokens"
+    if unpriced := max(usage.unpriced - usage.uncounted, 0):
+        line += f", {counted(unpriced, 'call')} without a known price (set models.prices)"
     if usage.retries:
         line += f", {counted(usage.retries, 'retry', 'retries')}"
     if usage.faults:

@@ -210,10 +210,15 @@ def _replaced(text: str, spans: Iterable[Span]) -> str:
 # --- Secret values ----------------------------------------------------------------------------
 
 
+def names_secret(variable: str) -> bool:
+    """Return True if a variable of this name holds a secret."""
+    return _SECRET.search(variable) is not None
+
+
 def _of(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the names and values of the secrets in an environment."""
     for name, value in env.items():
-        if _SECRET.search(name):
+        if names_secret(name):
             if not _PATH.fullmatch(value.strip()):
                 yield name, value
         else:
@@ -270,7 +275,7 @@ def _in_json(value: str) -> Iterator[str]:
     except (ValueError, RecursionError):
         return
     for name, each in loaded.items():
-        if isinstance(each, str) and _SECRET.search(name):
+        if isinstance(each, str) and names_secret(name):
             yield each.strip()
 
 

@@ -58,9 +58,8 @@ class Cassette:
         if not self.cassette.exists:
             yield f"{self.shown}: no such file; record it with `ci-eval run --models record`"
             return
-        if strange := self.cassette.strange:
-            which = f"{counted(strange, 'line')} that hold no call"
-            yield f"{self.shown}: has {which}; if a merge left them, record the cases again"
+        if damage := self.cassette.damage:
+            yield f"{self.shown}: {damage}"
         held: set[TrialKey] = set()
         suspects = []
         for each in self.calls():

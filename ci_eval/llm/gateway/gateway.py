@@ -235,6 +235,8 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
 
     """
     cassette = cassette_of(options, context)
+    if damage := cassette.damage:
+        context.say(f"warning: {cassette.shown} {damage}")
     if options.mode == "replay":
         if not cassette.exists:
             message = f"agent {agent!r} cannot be replayed: there is no {cassette.shown}"

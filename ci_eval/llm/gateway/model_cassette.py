@@ -21,6 +21,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import TrialKey
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.redact import Secrets
+from ci_eval.text.templates import counted
 
 VERSION = 1
 """Version of the format; incremented when older readers would misread it."""
@@ -94,6 +95,14 @@ class ModelCassette:
     def __len__(self) -> int:
         """Return the number of recorded calls."""
         return sum(map(len, self._found.values()))
+
+    @property
+    def damage(self) -> str:
+        """How many lines hold no call, and what to do, in words; empty if all do."""
+        if not self.strange:
+            return ""
+        which = counted(self.strange, "line without a call", "lines without a call")
+        return f"has {which}; if a merge left them, record the cases again"
 
     @property
     def exists(self) -> bool:

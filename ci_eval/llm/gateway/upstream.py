@@ -14,9 +14,11 @@ from ci_eval.runtime.http import Net, Request, chunks
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
-UNANSWERED = frozenset({401, 403, 404, 408, 409, 429, 500, 502, 503, 504, 529})
-"""Statuses that say nothing of the request: the provider is busy or down, refuses the key, or has
-no such model or address."""
+UNANSWERED = frozenset({401, 402, 403, 404, 408, 409, 429, 500, 502, 503, 504, 529})
+"""Statuses that say nothing of the request: the provider is busy or down, refuses the key or wants
+to be paid, or has no such model or address."""
+_UNPAID = b"credit balance is too low"
+"""What Anthropic answers with status 400 if nothing is left to pay a call with."""
 _PASSED_BACK = ("retry-after", "retry-after-ms", "x-should-retry")
 _JSON = "application/json"
 _BYTES_PER_TOKEN = 4
@@ -122,10 +124,12 @@ def failure(call: Call, answer: Answer, env: Mapping[str, str]) -> str:
     if status in (401, 403) or (status == 400 and b"API_KEY_INVALID" in answer.body):
         name = call.provider.key_variable(env)
         return f"{call.shown}: the provider refuses the key in {name} (status {status})"
-    if status in UNANSWERED or answer.is_garbled:
-        what = ", but no JSON object" if answer.is_garbled else ""
-        return f"{call.shown} answered with status {status}{what}"
-    return ""
+    said = f"{call.shown} answered with status {status}"
+    if status == 400 and _UNPAID in answer.body:
+        return f"{said}: the credit balance is too low"
+    if answer.is_garbled:
+        return f"{said}, but no JSON object"
+    return said if status in UNANSWERED else ""
 
 
 def key_hint(call: Call) -> str:

@@ -61,9 +61,32 @@ def test_lines_that_a_merge_left_are_found(project, models):
     with (project.folder / "models.jsonl").open("a") as file:
         file.write("<<<<<<< HEAD\n=======\n")
     checked = project.ci_eval("models", "check")
+    replayed = project.run("--models", "replay", out="again")
 
     assert checked.code == 1
-    assert "2 lines that hold no call" in checked.err
+    assert "2 lines without a call" in checked.err
+    assert replayed.code == 0
+    assert "warning: models.jsonl has 2 lines without a call; if a merge left" in replayed.err
+
+
+def test_a_cassette_that_begins_with_a_merge_conflict_is_refused(project, models):
+    project.agent(PYTHON, CASSETTE)
+    (project.folder / "models.jsonl").write_text("<<<<<<< HEAD\n")
+    project.with_keys(models)
+
+    assert "models.jsonl has a merge conflict" in project.run("--models", "replay").err
+
+
+def test_line_ends_of_windows_change_nothing(project, models):
+    project.agent(PYTHON, AUTO)
+    project.with_keys(models)
+    project.run()
+    path = project.folder / "models.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    project.without_keys()
+
+    assert project.ci_eval("models", "check").code == 0
+    assert project.run("--models", "replay").code == 0
 
 
 def test_a_cassette_is_the_same_whatever_the_order_of_the_calls(project, models):
@@ -275,6 +298,7 @@ def test_an_unknown_price_is_shown_as_not_measured_with_the_way_out(project, mod
     )
 
 
+UNPAID = as_json({"error": {"message": "Your credit balance is too low to access the API."}}, 400)
 BUSY = as_json({"error": {"message": "busy"}}, 503)
 
 
@@ -324,6 +348,7 @@ def test_a_key_that_the_provider_refuses_is_named_and_nothing_recorded(project, 
     ("reply", "said"),
     [
         (BUSY, "openai gpt-4.1-mini answered with status 503"),
+        (UNPAID, "openai gpt-4.1-mini answered with status 400: the credit balance is too low"),
         (DROPPED, "could not be reached"),
     ],
 )

@@ -93,6 +93,12 @@ def test_a_key_is_named_only_where_the_provider_refused(message: str, *, is_name
     assert said == ("the agent 'support' lacks A_KEY" if is_named else "")
 
 
+def test_a_variable_that_is_no_secret_explains_no_refusal():
+    failure = Failure(kind="connection", message="the provider refuses the key (status 401)")
+    said = lacked(wants("PREFIX"), NOT_MEASURED, None, {"support": failure})
+    assert said == f"the agent 'support' did not answer: {failure.message}"
+
+
 def test_forks_are_named_only_in_the_run_of_a_fork():
     meta = wants("A_KEY").model_copy(update={"from_fork": True})
     assert lacked(meta, NOT_MEASURED, None, REFUSED) == f"the agent 'support' lacks A_KEY{FORK}"
