@@ -61,7 +61,7 @@ class Breaks:
     draws: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """The trials of the change and of the merge base to draw next, by case."""
 
-    @property
+    @cached_property
     def suspected(self) -> frozenset[str]:
         """The suspects that may well be broken, although that is not proven.
 
