@@ -34,6 +34,8 @@ from ci_eval.records.results import Run
 from ci_eval.run_files.run_file import RunWriter
 from ci_eval.runtime.context import RunContext
 
+pytestmark = pytest.mark.processes
+
 STORE = ArtifactStore()
 LINEAGE = Lineage(ancestors=(sha(9), sha(8), sha(7)), base="main", own=sha(10))
 GREETS = "greets 1 0.5"

@@ -23,6 +23,8 @@ from ci_eval.records.results import Run
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
 
+pytestmark = pytest.mark.processes
+
 STORE = CheckRunStore()
 LINEAGE = Lineage(ancestors=(sha(9), sha(8), sha(7)), base="main", own=sha(10))
 GREETS = "greets 1 0.5"

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.case_language import KEY, SCENARIO, did, expecting
 from support.judged_scores import judged
+from support.slow_params import some
 
 from ci_eval.criteria.adk_final_response_match_v2 import FinalResponseMatch
 from ci_eval.criteria.adk_hallucinations_v1 import Hallucinations
@@ -109,7 +110,7 @@ def test_there_are_prompts_of_all_who_ask() -> None:
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
-@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("hostile", some(HOSTILE, 7))
 def test_nothing_that_others_say_changes_what_stands_round_it(prompt: str, hostile: str):
     instructions, question = filled(prompt, HARMLESS)
     for value in (HOSTILE[hostile], [{"says": HOSTILE[hostile]}]):
@@ -180,7 +181,7 @@ def conversation(name: str, text: str) -> tuple[EvalCase, Trace]:
 
 
 @pytest.mark.parametrize("name", SCORERS)
-@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("hostile", some(HOSTILE, 7))
 def test_a_judge_that_repeats_what_it_is_shown_reaches_no_verdict_but_by_a_whole_answer(
     name: str, hostile: str
 ):
@@ -196,7 +197,7 @@ def test_a_judge_that_repeats_what_it_is_shown_reaches_no_verdict_but_by_a_whole
 
 
 @pytest.mark.parametrize("name", SCORERS)
-@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("hostile", some(HOSTILE, 7))
 def test_questions_about_hostile_words_are_those_about_harmless_ones(name: str, hostile: str):
     def asked(text: str) -> set[tuple[str, str]]:
         found = judged(SCORERS[name], *conversation(name, text), "?").asked
@@ -206,7 +207,7 @@ def test_questions_about_hostile_words_are_those_about_harmless_ones(name: str, 
 
 
 @pytest.mark.parametrize("name", SCORERS)
-@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("hostile", some(HOSTILE, 7))
 def test_the_reason_for_asking_again_repeats_next_to_nothing(name: str, hostile: str):
     """It stands outside the fences, and the answer it speaks of may repeat what was shown."""
     text = f"{HOSTILE[hostile]}\n{'x' * 1000}"

@@ -42,6 +42,8 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, Response
 from ci_eval.runtime.retry import Backoff
 
+pytestmark = pytest.mark.processes
+
 READ = "actions: read"
 SAID: list[str] = []
 

@@ -23,6 +23,8 @@ from ci_eval.reporters.markdown import marker
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
 
+pytestmark = pytest.mark.processes
+
 HEAD, MERGE, RUN = sha(10), sha(11), 4242
 UPDATE = Options("update")
 FORKS = "Measured by the fork's own workflow run"

@@ -25,6 +25,8 @@ from ci_eval.reporters.markdown import marker
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
 
+pytestmark = pytest.mark.processes
+
 NOT_OURS = "Resource not accessible by integration"
 EARLIER = "userContentEdits"
 

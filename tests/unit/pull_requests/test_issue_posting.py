@@ -31,6 +31,8 @@ from ci_eval.reporters.markdown import marker
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
 
+pytestmark = pytest.mark.processes
+
 FAILED = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")
 PASSED = make_report("greets pass 0.9")
 ASSIGNED = Issue(labels=("evaluation",), assignees=("mona",))

@@ -22,6 +22,8 @@ from ci_eval.pull_requests.comment_thread import PostingError
 from ci_eval.pull_requests.pull_request import PullRequest, find, of_branch
 from ci_eval.runtime.context import RunContext
 
+pytestmark = pytest.mark.processes
+
 EVENTS = json.loads(Path(__file__).with_name("events.json").read_text(encoding="utf-8"))
 HEAD, MERGE = sha(10), sha(11)
 

@@ -25,6 +25,8 @@ from ci_eval.reporters.markdown import Markdown, marker
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
 
+pytestmark = pytest.mark.processes
+
 REPORT = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")
 PASSED = make_report("greets pass 0.9")
 UPDATE = Options("update")

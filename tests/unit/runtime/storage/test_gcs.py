@@ -19,6 +19,8 @@ from ci_eval.runtime.storage import downloads, gcs
 from ci_eval.runtime.storage.gcs import Bucket, ChangedError, GcsOptions, Storage
 from ci_eval.runtime.storage.gs_uri import Place
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def fake():
