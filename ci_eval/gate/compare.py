@@ -172,7 +172,7 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         changes=tuple(change for group in examined.groups for change in _changes(group, examined)),
         added=tuple(added(columns, baseline)),
         unmatched_failures=tuple(dict.fromkeys(_unmatched_failures(examined.groups))),
-        vanished=() if meta.filtered else tuple(vanished(meta, columns, baseline[0].columns)),
+        vanished=() if meta.filtered else tuple(vanished(meta, columns, baseline[0])),
         not_comparable=tuple(examined.not_comparable),
         flaky=tuple(flaky[:MAX_FLAKY]),
         flaky_total=len(flaky),

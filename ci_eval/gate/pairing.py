@@ -123,8 +123,9 @@ def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
                 yield f"{name}/{case}"
 
 
-def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
+def vanished(meta: RunMeta, now: Columns, past: Past) -> Iterator[Vanished]:
     """Yield the largest things that vanished since the nearest baseline run, each once."""
+    old = past.columns
     agents, evalsets, criteria = ({key[position] for key in now.groups} for position in range(3))
     seen: set[Vanished] = set()
     for agent, evalset, criterion in old.groups:
@@ -141,8 +142,9 @@ def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
         if gone not in seen:
             seen.add(gone)
             yield gone
-    for evalset in filter(evalsets.__contains__, old.evalsets):
-        for case in old.evalsets[evalset].numbers:
+    for evalset in filter(evalsets.__contains__, {**old.evalsets, **past.meta.gone}):
+        tried = old.evalsets.get(evalset, Cases()).numbers
+        for case in (*tried, *past.meta.gone.get(evalset, ())):
             if case not in now.evalsets[evalset].numbers:
                 yield Vanished(kind="case", name=case, where=evalset)
 

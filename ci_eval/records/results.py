@@ -204,6 +204,8 @@ class RunMeta(Stored):
     """Missing environment variables such as credentials, by agent."""
     missing_shards: tuple[str, ...] = ()
     """The shards without a report, such as `3/7`, if the run was merged from shards."""
+    gone: Mapping[str, tuple[str, ...]] = {}
+    """Of a run of the merge base: its cases that the change lacks, by evalset."""
     from_fork: bool = False
     """Whether it is of a pull request from a fork, which gets no secrets."""
 

@@ -280,7 +280,7 @@ class Arms:
             self.unconfirmed = str(exc)
             return
         meta = describe(found.plan, found.context, self.outputs.folder)
-        self._meta = meta.model_copy(update={"commit": found.commit})
+        self._meta = meta.model_copy(update={"commit": found.commit, "gone": found.gone})
         outputs = replace(
             self.outputs,
             folder=base_folder(self.outputs.folder),

@@ -49,6 +49,8 @@ class BaseArm:
     """The plan of the change with the agents of the merge base, limited to what both know."""
     context: RunContext
     commit: str
+    gone: Mapping[str, tuple[str, ...]]
+    """The cases of the merge base that the change lacks, by evalset."""
 
 
 @contextmanager
@@ -121,7 +123,17 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
         raise NoBaseArmError("no agent can be tried on a case that the merge base has, too")
     pairs = {pair: each for pair, each in pairs.items() if any(pair == p[:2] for p in places)}
     mixed = replace(planned.config, agents=agents)
-    return BaseArm(replace(planned, config=mixed, pairs=pairs, places=places), own, commit)
+    gone = {name: found for name in planned.evalsets if (found := _gone(planned, before, name))}
+    return BaseArm(replace(planned, config=mixed, pairs=pairs, places=places), own, commit, gone)
+
+
+def _gone(planned: Plan, before: Plan, evalset: str) -> tuple[str, ...]:
+    """Return the cases that the merge base has in an evalset and the change lacks."""
+    if evalset not in before.evalsets:
+        return ()
+    now = {each.eval_id for each in planned.evalsets[evalset].cases()}
+    cases = (each.eval_id for each in before.evalsets[evalset].cases())
+    return tuple(each for each in cases if each not in now)
 
 
 def _of_base(planned: Plan, mode: str, name: str, options: ModelOptions) -> ModelOptions:

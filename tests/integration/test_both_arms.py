@@ -348,6 +348,19 @@ def test_without_stored_runs_the_first_pull_request_is_compared(suite):
     assert "'c7'" in worse.out
 
 
+def test_a_case_that_a_change_removes_or_renames_blocks_without_stored_runs_too(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(5, **{"ci-eval.yaml": config})
+    cases = evalset(5).replace("c3,", "renamed,")
+    suite.commit("rename", **{"evals/smoke.csv": cases})
+    ended = suite.change("def answer(text):\n    return 'no' if '3' in text else 'yes'\n")
+
+    assert ended.code == 1
+    assert "in the baseline but not in this run: case 'c3' on smoke" in ended.out
+    assert suite.ci_eval("report", "ci-eval-report").code == 1
+    assert suite.ci_eval("run", "--case", "c1").code == 0
+
+
 def test_a_store_of_nothing_says_why_there_is_nothing_to_compare_with(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(5, **{"bot.py": "raise SystemExit('not ready')\n", "ci-eval.yaml": config})
