@@ -246,7 +246,7 @@ def drawn(comparison: Comparison) -> str:
         (comparison.base_trials, "trial of the merge base", "trials of the merge base"),
     )
     parts = [counted(*each) for each in drawn_of if each[0]]
-    return f"Decided after {' and '.join(parts)}" if parts else ""
+    return f"Compared after {' and '.join(parts)}" if parts else ""
 
 
 def cut_off(reasons: Sequence[str]) -> str:

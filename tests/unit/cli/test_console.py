@@ -45,7 +45,7 @@ def test_the_baseline_and_what_was_drawn_are_told(capsys: pytest.CaptureFixture[
             "baseline: run run-1 of commit fedcba9876, 2026-03-02, 3 commits before the merge base "
             "with main, pooled with 1 other run"
         ),
-        "Decided after 2 reruns and 4 confirming trials",
+        "Compared after 2 reruns and 4 confirming trials",
         (
             "baseline: the clone is shallow, so a nearer run may exist: "
             "set 'fetch-depth: 0' for actions/checkout"

@@ -442,7 +442,7 @@ def test_the_baseline_is_told_with_its_place_and_what_was_drawn() -> None:
     )
     assert "The clone is shallow" in text
     assert "<code>fetch-depth: 0</code>" in text
-    assert "Decided after 2 reruns and 4 confirming trials.</sub>" in text
+    assert "Compared after 2 reruns and 4 confirming trials.</sub>" in text
 
 
 def test_flaky_cases_and_exceptions_are_folded_with_what_is_to_be_known_of_them() -> None:

@@ -157,9 +157,9 @@ def test_a_shallow_clone_matters_where_the_exact_commit_was_not_found(
     ("rounds", "confirming", "said"),
     [
         (0, 0, ""),
-        (1, 0, "Decided after 1 rerun"),
-        (0, 1, "Decided after 1 confirming trial"),
-        (2, 12, "Decided after 2 reruns and 12 confirming trials"),
+        (1, 0, "Compared after 1 rerun"),
+        (0, 1, "Compared after 1 confirming trial"),
+        (2, 12, "Compared after 2 reruns and 12 confirming trials"),
     ],
 )
 def test_what_was_drawn_again_is_told(rounds: int, confirming: int, said: str) -> None:
