@@ -20,6 +20,8 @@ class ModelUsage(BaseModel):
     """Those of them that were answered from a cassette."""
     retries: Count = 0
     """Calls that failed, and that the agent repeated."""
+    errors: Count = 0
+    """Answers that were errors, such as status 400 for a request that is wrong."""
     faults: Count = 0
     """Tries that failed on purpose."""
     input_tokens: Count = 0

@@ -94,6 +94,8 @@ class Tally:
     """The cases whose responses were cut off, by the reason."""
     calls: Counter[str] = field(default_factory=Counter)
     """The calls of models in trials without an error, by agent, if they are metered."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """Those of them that were answered with an error."""
 
     def add(self, result: TrialResult) -> None:
         """Add one result."""
@@ -105,6 +107,7 @@ class Tally:
             self.failures.setdefault(result.key.agent, result.error)
         elif result.metered:
             self.calls[result.key.agent] += result.metered.calls
+            self.refused[result.key.agent] += result.metered.errors
         for reason in result.cut_off:
             self.cut_off.setdefault(reason, []).append(result.key.case)
         if result.simulation:
@@ -141,6 +144,9 @@ class Tally:
             if not calls:
                 message = f"agent {agent!r}: no call of a model passed the gateway, so nothing was"
                 yield f"{message} metered or replayed; does the agent set an address of its own?"
+            elif self.refused[agent] == calls:
+                message = f"agent {agent!r}: every call of a model was answered with an error, so"
+                yield f"{message} no answer of a model was measured"
         for reason, those in self.cut_off.items():
             names = list(dict.fromkeys(those))
             cases = "case" if len(names) == 1 else "cases"

@@ -271,6 +271,8 @@ def model_calls(found: Metered) -> str:
         line += f", {counted(usage.uncounted, 'call')} without stated tokens"
     if unpriced := max(usage.unpriced - usage.uncounted, 0):
         line += f", {counted(unpriced, 'call')} without a known price (set models.prices)"
+    if usage.errors:
+        line += f", {counted(usage.errors, 'answer')} with an error"
     if usage.retries:
         line += f", {counted(usage.retries, 'retry', 'retries')}"
     if usage.faults:

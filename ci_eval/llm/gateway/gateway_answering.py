@@ -229,6 +229,7 @@ class Answering:
         return ModelUsage(
             calls=1,
             replayed=replayed,
+            errors=int(failed),
             input_tokens=tokens.input,
             cached_tokens=tokens.cached,
             output_tokens=tokens.output,

@@ -424,6 +424,24 @@ def test_validate_names_what_cannot_be_replayed(project, variable):
     assert f"are neither recorded nor counted, and {variable} leads" in warned.err
 
 
+def test_an_agent_that_got_nothing_but_errors_is_warned_of(project, models):
+    catches = (
+        "\n\ndef answer(message):\n    try:\n        return ask(message)\n"
+        "    except OSError:\n        return message\n"
+    )
+    project.agent(CHAT + catches, CASSETTE, cases=2)
+    project.with_keys(models)
+    models.script += [as_json({"error": {"message": "unknown parameter"}}, 400)] * 2
+
+    ended = project.run()
+
+    said = "agent 'bot': every call of a model was answered with an error, so no answer of a model"
+    assert ended.code == 0
+    assert said in ended.err
+    assert "2 model calls, 0 tokens, $0.00, 2 answers with an error" in ended.out
+    assert said in project.run("--models", "replay", out="again").err
+
+
 def test_an_agent_that_passes_the_gateway_by_is_warned_of(project, models):
     project.agent("def answer(message):\n    return message\n", "live", cases=1)
     project.with_keys(models)

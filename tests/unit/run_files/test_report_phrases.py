@@ -208,10 +208,13 @@ BEFORE = USED.model_copy(update={"calls": 200, "cost_usd": 0.31})
             ),
         ),
         (
-            USED.model_copy(update={"retries": 1, "faults": 12}),
+            USED.model_copy(update={"errors": 2, "retries": 1, "faults": 12}),
             None,
             24,
-            "240 model calls, 120k tokens, $0.35, 1 retry, 12 faults on purpose",
+            (
+                "240 model calls, 120k tokens, $0.35, 2 answers with an error, 1 retry, "
+                "12 faults on purpose"
+            ),
         ),
         (
             USED,
