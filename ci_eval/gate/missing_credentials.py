@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from ci_eval.records.errors import FailureKind
 from ci_eval.records.findings import GroupSummary
 from ci_eval.records.results import JudgeUsage, RunMeta
 from ci_eval.records.trials import Failure
@@ -14,6 +15,8 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 """Words with which providers refuse a call without a valid key."""
+_COMMON: frozenset[FailureKind] = frozenset({"start", "connection", "models", "not_recorded"})
+"""Failures that affect all trials of an agent for one reason."""
 _FORK = "pull requests from forks get no secrets"
 MAX_CAUSE = 240
 """Maximum length of the cause of an agent's errors, in characters."""
@@ -59,6 +62,7 @@ def _of_agent(agent: str, failure: Failure, missing: str) -> Iterator[str]:
     is_refused = _REFUSED.search(failure.message) and any(map(names_secret, names))
     if is_refused or any(each in failure.message for each in names):
         yield f"the agent {agent!r} lacks {missing}"
-    elif failure.cause:
+    elif failure.kind in _COMMON:
         verb = "cannot start" if failure.kind == "start" else "did not answer"
-        yield f"the agent {agent!r} {verb}: {one_line(failure.cause[1], MAX_CAUSE)}"
+        first = failure.message.partition("\n")[0]
+        yield f"the agent {agent!r} {verb}: {one_line(first, MAX_CAUSE)}"

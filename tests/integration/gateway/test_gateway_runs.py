@@ -154,6 +154,7 @@ def test_a_miss_on_a_fork_asks_for_a_run_of_a_maintainer(project, models):
     ended = project.run("--models", "replay")
 
     assert ended.code == 6
+    assert "the agent 'bot' did not answer: openai gpt-4.1-mini: this request is not" in ended.out
     assert "it needs a maintainer's run, to record the case again" in project.errors()["c0"][1]
     comment = (project.folder / "out/comment.md").read_text()
     assert "\n**Next:** ask a maintainer to record the cases again, since pull" in comment
