@@ -64,6 +64,9 @@ class _Alone(Session):
     def timed_by(self, clock: TrialClock) -> None:
         self._inner.timed_by(clock)
 
+    def complete(self) -> None:
+        self._inner.complete()
+
     async def send(self, message: Content) -> Invocation:
         try:
             return await self._inner.send(message)

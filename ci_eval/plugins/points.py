@@ -62,6 +62,9 @@ class Session(ABC):
         """Take the clock of the trial, to stop it while others keep the agent waiting."""
         del clock
 
+    def complete(self) -> None:  # noqa: B027  # most sessions need not know
+        """Note that the conversation was held to its end; `close` follows."""
+
     @abstractmethod
     async def send(self, message: Content) -> Invocation:
         """Send `message` and return the resulting invocation.

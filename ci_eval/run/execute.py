@@ -288,6 +288,7 @@ class _Attempt:
                 with suppress(TrialError):
                     await session.close()
                 raise
+            session.complete()
             return await session.close()
 
 

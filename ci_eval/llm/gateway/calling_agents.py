@@ -204,8 +204,6 @@ class _Metered(Session):
         self._number = number
         self._stopped_s = 0.0
         """The seconds for which the trial's time had stood still when a message was sent."""
-        self._is_whole = True
-        """Whether the agent has answered all that it was sent."""
 
     @property
     def memento(self) -> Json:
@@ -219,9 +217,12 @@ class _Metered(Session):
         self._conversation.clock = clock
         self._inner.timed_by(clock)
 
+    def complete(self) -> None:
+        self._gateway.complete(self._conversation)
+        self._inner.complete()
+
     async def send(self, message: Content) -> Invocation:
         self._stopped_s = self._stopped_so_far_s
-        is_whole, self._is_whole = self._is_whole, False
         try:
             found = await self._inner.send(message)
         except DisturbedError:
@@ -233,14 +234,13 @@ class _Metered(Session):
             raise
         await self._conversation.settle()
         self._check(found)
-        self._is_whole = is_whole
         return self._metered(found)
 
     async def close(self) -> dict[str, Json] | None:
         try:
             return await self._inner.close()
         finally:
-            self._gateway.close(self._conversation, is_whole=self._is_whole)
+            self._conversation.is_over = True
             self._open_ones.pop(self._number, None)
 
     def _check(self, seen: Invocation | None) -> None:

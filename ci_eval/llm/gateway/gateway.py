@@ -108,10 +108,9 @@ class Gateway:
         self.conversations += 1
         return conversation
 
-    def close(self, conversation: Conversation, *, is_whole: bool) -> None:
-        """End a conversation; `is_whole` if the agent answered all that it was sent."""
-        conversation.is_over = True
-        if is_whole and conversation.is_recorded:
+    def complete(self, conversation: Conversation) -> None:
+        """Take notice that a conversation was held to its end."""
+        if conversation.is_recorded:
             self._cassette.drop_stale(conversation.trial, conversation.numbered)
 
     # --- The server -------------------------------------------------------------------------------
