@@ -181,6 +181,7 @@ class ModelProject(Project):
 _VARYING = {
     *("duration", "duration_s", "model_duration", "tool_duration", "creation_timestamp"),
     *("seconds", "replayed"),
+    "output",  # a client warns once, in whichever trial comes first
 }
 """What differs from run to run, whatever the models answer."""
 
