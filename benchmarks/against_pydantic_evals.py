@@ -97,7 +97,7 @@ _IMPORT = "from rouge_score.rouge_scorer import RougeScorer\n"
 
 
 def peers(folder: Path, cases: int, python: str) -> dict[str, list[str]]:
-    """Write the programs of the peer for so many cases, and return how to run them."""
+    """Write the programs of the peer for a number of cases, and return how to run them."""
     program = PEER.replace("CASES", str(cases))
     (folder / "peer.py").write_text(program)
     (folder / "peer_by_hand.py").write_text(program.replace(_IMPORT, BY_HAND))

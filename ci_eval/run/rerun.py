@@ -83,7 +83,7 @@ class Redraw:
 
     @classmethod
     def of(cls, stored: FurtherTrials) -> "Redraw":
-        """Return what a plan stored."""
+        """Return the trials that a plan stored."""
         confirming = {
             (agent, evalset, case): range(*numbers)
             for agent, evalsets in stored.confirming.items()

@@ -7,7 +7,7 @@ import pytest
 from hostile.corpus import CORPUS
 
 _STRIDE = 3
-"""One text of so many is tried in every run, whatever it tries; the others are slow."""
+"""One text in this number is tried in every run, whatever it tries; the others are slow."""
 _OTHERS = ", others"
 _BY_KIND: dict[str, list[str]] = {}
 for _name in CORPUS:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from servers.github import REPOSITORY, TOKEN, FakeGitHub
+import pytest
+from servers.github import REPOSITORY, TOKEN, FakeGitHub, sha
 from support.copied_examples import LEFT_BEHIND
 from support.git_repositories import Repo
 
@@ -26,6 +27,24 @@ _OF_THE_ACTION = (
     *("action.yml", "host", "ci_eval", "templates", "examples", "pyproject.toml", "README.md"),
     *("LICENSE", "requirements.lock", "requirements-build.lock", "docs"),
 )
+VARIANTS = [
+    pytest.param(
+        "OWNER/ci-eval",
+        id="container",
+        marks=pytest.mark.skipif(not IMAGE, reason="tests/container/run.sh builds an image"),
+    ),
+    pytest.param(
+        "OWNER/ci-eval/host",
+        id="host",
+        marks=pytest.mark.skipif(not shutil.which("uv"), reason="it installs with uv"),
+    ),
+]
+"""The action in its image, and on the machine of the job."""
+PULL_REQUEST = {
+    "repository": {"full_name": REPOSITORY},
+    "pull_request": {"number": 1, "head": {"sha": sha(10), "repo": {"full_name": REPOSITORY}}},
+}
+"""The event of a pull request of the repository itself."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,23 +10,11 @@ from servers import gemini
 from servers.github import FORK, REPOSITORY, FakeGitHub, github, sha
 from servers.loopback import Loopback, Reply, Request, as_json, serving
 from support.markdown_pages import DOCS, sections
-from workflows.running import IMAGE, ROOT, RUNNER, Job, Repository, repository
+from workflows.running import ROOT, RUNNER, VARIANTS, Job, Repository, repository
 
 pytestmark = pytest.mark.skipif(not RUNNER, reason=".ci/run says where the workflow runner is")
 
 KEY = "AIzaSy-the-key-of-the-maintainers"
-VARIANTS = [
-    pytest.param(
-        "OWNER/ci-eval",
-        id="container",
-        marks=pytest.mark.skipif(not IMAGE, reason="tests/container/run.sh builds an image"),
-    ),
-    pytest.param(
-        "OWNER/ci-eval/host",
-        id="host",
-        marks=pytest.mark.skipif(not shutil.which("uv"), reason="it installs with uv"),
-    ),
-]
 PROMPT = '"parts": [{"text": message}]'
 
 

@@ -1,30 +1,17 @@
 """The jobs in the guide to shards that settle a doubt in a second fan-out."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers.github import REPOSITORY, FakeGitHub, github, sha
+from servers.github import FakeGitHub, github
 from support.git_repositories import Repo
 from support.markdown_pages import DOCS, sections
-from workflows.running import IMAGE, ROOT, RUNNER, Job, Repository, repository
+from workflows.running import PULL_REQUEST, ROOT, RUNNER, VARIANTS, Job, Repository, repository
 
 pytestmark = pytest.mark.skipif(not RUNNER, reason=".ci/run says where the workflow runner is")
 
-VARIANTS = [
-    pytest.param(
-        "OWNER/ci-eval",
-        id="container",
-        marks=pytest.mark.skipif(not IMAGE, reason="tests/container/run.sh builds an image"),
-    ),
-    pytest.param(
-        "OWNER/ci-eval/host",
-        id="host",
-        marks=pytest.mark.skipif(not shutil.which("uv"), reason="it installs with uv"),
-    ),
-]
 CONFIG = """\
 agents: {bot: {python: "bot:answer"}}
 evalsets: {smoke: smoke.csv}
@@ -35,10 +22,6 @@ BOT = """\
 def answer(text):
     return "yes%s" if int(text.split()[-1]) %% 3 == 0 else "yes"
 """
-PULL_REQUEST = {
-    "repository": {"full_name": REPOSITORY},
-    "pull_request": {"number": 1, "head": {"sha": sha(10), "repo": {"full_name": REPOSITORY}}},
-}
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from servers.github import FORK, REPOSITORY, FakeGitHub, github, sha
 from support.git_repositories import Repo
-from workflows.running import IMAGE, ROOT, RUNNER, Job, Repository, repository
+from workflows.running import IMAGE, PULL_REQUEST, ROOT, RUNNER, Job, Repository, repository
 
 from ci_eval.cli.main import main
 
@@ -33,10 +33,6 @@ BOTH = pytest.mark.parametrize(
         ),
     ],
 )
-PULL_REQUEST = {
-    "repository": {"full_name": REPOSITORY},
-    "pull_request": {"number": 1, "head": {"sha": sha(10), "repo": {"full_name": REPOSITORY}}},
-}
 
 
 @pytest.fixture
