@@ -22,19 +22,20 @@ def models() -> None:
 @models.command()
 @config_option
 @click.option("--case", help="Show the requests and the answers of this case.")
+@click.option("--agent", help="Only with this agent.")
 @json_option
-def show(config: str, *, case: str | None, as_json: bool) -> int:
+def show(config: str, *, case: str | None, agent: str | None, as_json: bool) -> int:
     """Show the recorded calls of each trial, or with --case their requests and answers."""
     found = _cassettes(config)
     if as_json:
-        print_json([row for each in found for row in _rows(each, case)])
+        print_json([row for each in found for row in _rows(each, case, agent)])
         return ExitCode.PASSED
     for each in found:
         console.out(f"{each.shown}: {counted(len(each.cassette), 'call')}")
         if case:
-            _show_case(each, case)
+            _show_case(each, case, agent)
         else:
-            _show_trials(each)
+            _show_trials(each, agent)
     return ExitCode.PASSED
 
 
@@ -65,7 +66,7 @@ def _cassettes(config: str) -> list[Cassette]:
     return cassettes(loaded, context)
 
 
-def _rows(each: Cassette, case: str | None) -> list[dict[str, object]]:
+def _rows(each: Cassette, case: str | None, agent: str | None) -> list[dict[str, object]]:
     return [
         {
             "cassette": each.shown,
@@ -75,22 +76,23 @@ def _rows(each: Cassette, case: str | None) -> list[dict[str, object]]:
             "request": call.request,
             "answer": call.answer.kept(),
         }
-        for call in each.calls(case)
+        for call in each.calls(case, agent)
     ]
 
 
-def _show_trials(each: Cassette) -> None:
+def _show_trials(each: Cassette, agent: str | None) -> None:
     counts = Counter(each.cassette.trials_and_models())
     rows: list[tuple[str, ...]] = [
         (key.agent, key.evalset, key.case, str(key.repeat + 1), model, str(count))
         for (key, model), count in counts.items()
+        if agent in (None, key.agent)
     ]
     if rows:
         console.out_table(("agent", "evalset", "case", "repeat", "model", "calls"), rows)
 
 
-def _show_case(each: Cassette, case: str) -> None:
-    calls = [*each.calls(case)]
+def _show_case(each: Cassette, case: str, agent: str | None) -> None:
+    calls = [*each.calls(case, agent)]
     if not calls:
         console.out(f"none is of a case {case!r}")
     for call in calls:

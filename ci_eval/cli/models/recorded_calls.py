@@ -42,13 +42,15 @@ class Cassette:
         """The planned trials of its agents."""
         return {each.key for each in self.planned.trials() if each.key.agent in self.agents}
 
-    def calls(self, case: str | None = None) -> Iterator[Recorded]:
-        """Yield the recorded calls, or those of one case."""
-        if case is None:
+    def calls(self, case: str | None = None, agent: str | None = None) -> Iterator[Recorded]:
+        """Yield the recorded calls, or those of one case or agent."""
+        if case is agent is None:
             yield from self.cassette.calls()
             return
         trials = dict.fromkeys(
-            key for key, _ in self.cassette.trials_and_models() if key.case == case
+            key
+            for key, _ in self.cassette.trials_and_models()
+            if case in (None, key.case) and agent in (None, key.agent)
         )
         for key in trials:
             yield from self.cassette.calls(digest_of_trial(key))

@@ -20,12 +20,14 @@ def test_show_lists_the_calls_of_each_trial(project: ModelProject, models: Model
     shown = project.ci_eval("models", "show")
     case = project.ci_eval("models", "show", "--case", "c1")
     rows = project.ci_eval("models", "show", "--json").json
+    other = project.ci_eval("models", "show", "--agent", "other", "--case", "c1")
 
     assert "models.jsonl: 3 calls" in shown.out
     assert "bot    smoke    c1    1       gpt-4.1-mini  1" in shown.out
     assert '"content": "question 1"' in case.out
     assert "question 1 #1" in case.out
     assert "question 0" not in case.out
+    assert "question" not in other.out
     assert [(row["case"], row["number"], row["answer"]["status"]) for row in rows] == [
         (f"c{number}", 0, 200) for number in range(3)
     ]

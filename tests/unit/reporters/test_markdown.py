@@ -277,6 +277,13 @@ def test_the_rest_is_folded() -> None:
         assert expected in folded
 
 
+def test_what_vanished_has_a_next_step_though_no_case_shows_it() -> None:
+    gone = (Vanished(kind="case", name="weighs", where="smoke"),)
+    report = compared(make_report("greets pass 0.9 was 0.9"), vanished=gone)
+    shown = comment(with_verdict(report, outcome="failed"))
+    assert "**Next:** put back what is gone, or accept it with `gate.on_vanished: warn`." in shown
+
+
 def test_measures_have_a_table_of_their_own() -> None:
     report = regressed()
     group = GROUP.model_copy(update={"criterion": "tokens"})
