@@ -87,7 +87,7 @@ def baseline_errors(hint: str | None = None) -> Iterator[None]:
         yield
     except (UsageError, BaselineError) as exc:
         if hint is None:
-            hint = exc.hint or (_WAY_OUT if exc.problems else "")
+            hint = exc.hint or (_WAY_OUT if exc.problems[0].file else "")
         raise BaselineError(str(exc), hint=hint, problems=exc.problems) from exc
 
 

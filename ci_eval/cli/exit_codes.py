@@ -96,12 +96,12 @@ def complain(error: CiEvalError, env: Mapping[str, str], *, as_json: bool) -> Ex
     from ci_eval.cli import console
     from ci_eval.pull_requests.github_runner import annotate
 
-    problems = error.problems or (Problem(str(error)),)
-    console.say_problems(problems, error.hint, env)
+    console.say_problems(error.problems, error.hint, env)
     with apart_from_json(as_json=as_json):
-        annotate(problems, env)
+        annotate(error.problems, env)
     if as_json:
-        print_json({"error": type(error).__name__, "problems": list(map(_as_json, problems))})
+        problems = list(map(_as_json, error.problems))
+        print_json({"error": type(error).__name__, "problems": problems})
     return error.exit_code
 
 

@@ -124,7 +124,7 @@ class _Reader(DocumentReader):
         try:
             path = contained(self.context.root, folder)
         except UsageError as exc:
-            self.problems += exc.problems
+            self.problems += self.document.placed(exc.problems, ("judge", "prompts"))
             return Prompts()
         if not path.is_dir():
             self.problem(f"there is no folder {folder!r}", ("judge", "prompts"))

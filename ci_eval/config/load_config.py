@@ -274,7 +274,7 @@ class _Reader(DocumentReader):
                         if reporter:
                             found[name] = reporter.prepared(self.context)
                     except UsageError as exc:
-                        self.problems += exc.problems
+                        self.problems += self.document.placed(exc.problems, loc)
         return found
 
     def _baseline(self, raw: Any) -> BaselineStore | None:

@@ -67,14 +67,17 @@ class Problem:
 
 
 class CiEvalError(Exception):
-    """An error with a message for the user and, if possible, a hint what to do next."""
+    """An error with a message for the user and, if possible, a hint what to do next.
+
+    It always has at least one problem: the message, if it is given none.
+    """
 
     exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL_ERROR
 
     def __init__(
         self, message: str = "", *, hint: str = "", problems: Iterable[Problem] = ()
     ) -> None:
-        self.problems = tuple(problems)
+        self.problems = tuple(problems) or (Problem(message),)
         self.hint = hint
         super().__init__(message or "\n".join(map(str, self.problems)))
 

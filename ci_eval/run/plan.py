@@ -284,7 +284,7 @@ class _Planner:
             pattern = evalset_place(spec.path)
             found = self._storage.bucket(pattern.bucket).listed(literal(pattern.name))
         except UsageError as exc:
-            self.problems += exc.problems
+            self.problems += self.config.document.placed(exc.problems, ("evalsets", entry))
             return {}
         names = [each.place.name for each in found if fits_object(each.place.name, pattern.name)]
         if not names:
@@ -318,7 +318,7 @@ class _Planner:
             else:
                 opened = open_evalset(path, shown=self.context.shown(spec.path))
         except UsageError as exc:
-            self.problems += exc.problems
+            self.problems += self.config.document.placed(exc.problems, ("evalsets", entry))
             return None
         except TrialError as exc:
             self._problem(str(exc), ("evalsets", entry))

@@ -6,7 +6,7 @@ YAML follows version 1.2 (`off` is a string, not a boolean); duplicate keys are 
 import codecs
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -142,6 +142,10 @@ class Document:
     def problem(self, message: str, loc: Loc = (), *, severity: Severity = "error") -> Problem:
         """Return the problem `message` at `loc`."""
         return Problem(message, self.shown, self.line(loc), dotted(loc), severity)
+
+    def placed(self, problems: Iterable[Problem], loc: Loc) -> list[Problem]:
+        """Return problems; those without a file are of the value at `loc`."""
+        return [each if each.file else self.problem(each.message, loc) for each in problems]
 
 
 def read_yaml(path: Path, *, shown: str) -> Document:

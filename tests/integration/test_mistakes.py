@@ -267,6 +267,17 @@ MISTAKES = [
     ),
     # --- What a configuration names -------------------------------------------------------------
     Mistake(
+        "an evalset in a bucket whose id leads out of its folder",
+        "run",
+        ["ci-eval.yaml:7: evalsets.nightly: eval_set_id '..' must not contain traversal segments."],
+        config=("smoke: evals/smoke.yaml", 'smoke: evals/smoke.yaml\n  nightly: "gs://b/app/.."'),
+    ),
+    Mistake(
+        "an object whose id leads out of its folder",
+        "validate gs://b/app/..",
+        ["eval_set_id '..' must not contain traversal segments."],
+    ),
+    Mistake(
         "a misspelt module",
         "validate",
         ["ci-eval.yaml:4: agents.home.python: there is no module 'hom'. Did you mean 'home'?"],

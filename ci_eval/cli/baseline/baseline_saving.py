@@ -12,7 +12,7 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.validated_config import Config
 from ci_eval.gate.decide import count_cases
 from ci_eval.pull_requests import github_runner
-from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.findings import Totals
 from ci_eval.run.collect import Collected
 from ci_eval.runtime.context import RunContext
@@ -76,8 +76,7 @@ def save_after_run(config: Config, given: str, context: RunContext) -> None:
     try:
         save(config, given, context)
     except (UsageError, BaselineError) as exc:
-        problems = exc.problems or (Problem(str(exc)),)
-        warnings = [replace(each, severity="warning") for each in problems]
+        warnings = [replace(each, severity="warning") for each in exc.problems]
         console.say_problems(warnings)
         if exc.hint:
             console.say(exc.hint)

@@ -55,8 +55,7 @@ def try_out(config: str, context: RunContext) -> Tried:
             loaded = load(path, shown=path.name, context=context)
             plan(loaded, context)
         except CiEvalError as exc:
-            problems = exc.problems or (Problem(str(exc)),)
-            return Tried(tuple(each for each in problems if each.severity == "error"))
+            return Tried(tuple(each for each in exc.problems if each.severity == "error"))
     errors = tuple(_out_of_reach(loaded, context))
     return Tried(errors) if errors else Tried(asked=_asked(loaded))
 

@@ -93,8 +93,7 @@ def _has_failed(found: Relayed) -> bool:
 
 def _hand_over(found: Relayed, code: ExitCode, context: RunContext) -> None:
     """Report the outcome on the console and as step outputs."""
-    problems = [problem for error in found.errors for problem in _problems(error)]
-    console.say_problems(problems)
+    console.say_problems([problem for error in found.errors for problem in error.problems])
     for hint in dict.fromkeys(error.hint for error in found.errors if error.hint):
         console.say(hint)
     annotate([problem for error in found.errors for problem in _annotated(error)], context.env)
@@ -107,14 +106,10 @@ def _hand_over(found: Relayed, code: ExitCode, context: RunContext) -> None:
     append_outputs(_outputs(found) | {"exit-code": str(int(code))}, context.env)
 
 
-def _problems(error: CiEvalError) -> tuple[Problem, ...]:
-    return error.problems or (Problem(str(error)),)
-
-
 def _annotated(error: CiEvalError) -> tuple[Problem, ...]:
     """Return the problems to annotate, with their hint."""
-    if error.problems or not error.hint:
-        return _problems(error)
+    if error.problems[0].file or not error.hint:
+        return error.problems
     return (Problem(f"{error}; {error.hint}"),)
 
 
@@ -149,5 +144,5 @@ def _as_json(found: Relayed) -> dict[str, Any]:
             for each in found.told
         ],
         "notice": found.notice._asdict() if found.notice else None,
-        "problems": [str(each) for error in found.errors for each in _problems(error)],
+        "problems": [str(each) for error in found.errors for each in error.problems],
     }

@@ -68,7 +68,7 @@ def finished(
 
 def _why(error: CiEvalError) -> str:
     """Return the cause of an error, as the end of a sentence."""
-    first, *others = error.problems or (str(error),)
+    first, *others = error.problems
     more = f", and {counted(len(others), 'more problem')}" if others else ""
     return f"{first}{more}{error.hint and f'; {error.hint}'}"
 
