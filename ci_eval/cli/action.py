@@ -215,6 +215,6 @@ def _become_owner(env: Mapping[str, str]) -> None:
     workspace = Path(env.get("GITHUB_WORKSPACE") or ".")
     owner = workspace.stat()
     for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
-        if name in env:
-            os.chown(env[name], owner.st_uid, owner.st_gid)
+        if path := env.get(name):
+            os.chown(path, owner.st_uid, owner.st_gid)
     isolation.become_owner(workspace)

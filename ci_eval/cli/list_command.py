@@ -17,8 +17,8 @@ from ci_eval.records.errors import ExitCode
 def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> int:
     """List plugins and presets, or show the options of one: `list criteria ci/regex`.
 
-    KIND is one of agents, evalsets, recordings, criteria, judges, simulators, baselines, reporters
-    and presets.
+    KIND is one of agents, evalsets, recordings, criteria, judges, simulators, baselines, reporters,
+    engines and presets.
     """
     if kind and name and not as_json:
         click.echo(page(kind, name), nl=False)

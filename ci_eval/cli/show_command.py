@@ -1,7 +1,7 @@
 """`ci-eval show`: shows a case of a stored run."""
 
+import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from ci_eval.run_files.file_names import REPORT_FILE, RUN_FILE, TRACES_FILE
 from ci_eval.run_files.journal import read_traces
 from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import read_run
+from ci_eval.run_files.times import age_s
 from ci_eval.runtime.path_checks import contained
 from ci_eval.text.fingerprint import of_case
 from ci_eval.text.suggest import did_you_mean
@@ -63,13 +64,10 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
             console.out_spans(line)
     if len(found) > len(traces):
         console.out(f"… and {len(found) - len(traces)} more cases")
-    console.out(f"from the run {run.meta.run_id} in {terminal(out)}, {_age(run.meta.created)} ago")
+    age = age_s(run.meta.created, time.time())
+    ago = "" if age is None else f", {duration(age)} ago"
+    console.out(f"from the run {run.meta.run_id} in {terminal(out)}{ago}")
     return ExitCode.PASSED
-
-
-def _age(created: str) -> str:
-    """Return how long ago a run began."""
-    return duration(max((datetime.now(UTC) - datetime.fromisoformat(created)).total_seconds(), 0))
 
 
 Place = tuple[str, str, str]

@@ -18,9 +18,8 @@ _BY_SUFFIX: dict[str, Syntax] = {
     ".yml": "yaml",
     ".csv": "csv",
 }
-
-
-_KNOWN = (".json", *_BY_SUFFIX)
+ENDINGS = (".json", *_BY_SUFFIX)
+"""The endings of files that may be evalsets."""
 
 
 def syntax_of(path: Path) -> Syntax:
@@ -53,8 +52,8 @@ def read_head(path: Path, *, shown: str) -> Json:
         seems = known_formats.not_json(path) if problems[0].line else ""
         if seems:
             problems = [Problem(f"is not JSON but {seems}", shown, 1)]
-        elif problems[0].line and path.suffix.lower() not in _KNOWN:
-            known = ", ".join(_KNOWN)
+        elif problems[0].line and path.suffix.lower() not in ENDINGS:
+            known = ", ".join(ENDINGS)
             problems = [
                 Problem(f"has the unknown ending {path.suffix!r}; known: {known}", shown, 1)
             ]

@@ -1,23 +1,19 @@
 """Verdict on a run and its comparison: whether it may be merged, and why."""
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
-from ci_eval.gate.exemptions import Excuses, allows_unjudged, excused, reasons_of
+from ci_eval.gate.exemptions import reasons_of
 from ci_eval.gate.floors import SEVERITIES, reason
 from ci_eval.gate.undecided import is_all_broken, what_would_decide
 from ci_eval.gate.weakened_gate import UNBLOCKED
-from ci_eval.records.cases import Status
 from ci_eval.records.findings import (
     Comparison,
     Delta,
     Excused,
-    GroupKey,
     GroupSummary,
     Named,
     Outcome,
@@ -28,11 +24,8 @@ from ci_eval.records.findings import (
     Vanished,
     Verdict,
 )
-from ci_eval.records.results import CriterionFacts, RunMeta, Tier
+from ci_eval.records.results import Tier
 from ci_eval.run_files.report_phrases import MAX_NAMED, listed, named
-from ci_eval.run_files.score_cell import best_of, worst_of
-from ci_eval.run_files.score_column import LOST, MEASURED, Column, mean_of
-from ci_eval.run_files.score_table import Columns
 from ci_eval.text.templates import counted, plain
 
 _MISSING: dict[str, tuple[ReasonSeverity, str]] = {
@@ -42,85 +35,13 @@ _MISSING: dict[str, tuple[ReasonSeverity, str]] = {
     "fail": ("blocks", "gate.on_missing is 'fail'"),
 }
 """ReasonSeverity and consequence of a missing baseline, by `gate.on_missing`."""
-MAX_UNJUDGED = 100
-"""Maximum number of unjudged cases that a report lists."""
-
-
-def summarise(meta: RunMeta, columns: Columns) -> tuple[GroupSummary, ...]:
-    """Count the outcomes of the cases for each criterion, evalset and agent."""
-    return tuple(_group(meta, key, columns) for key in columns.group_keys())
-
-
-def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
-    facts = meta.criteria[key.criterion]
-    column = columns.groups[key.agent, key.evalset, key.criterion]
-    ended = Counter(column.statuses(facts))
-    return GroupSummary(
-        group=key,
-        passed=ended[Status.PASSED],
-        failed=ended[Status.FAILED],
-        errors=ended[Status.ERROR],
-        skipped=ended[Status.SKIPPED],
-        incomplete=len(column.lacking(facts)),
-        value=mean_of(column),
-        span=_span(column, facts),
-        threshold=facts.threshold,
-        informational=facts.informational,
-        tier=facts.tier,
-        interval=facts.interval,
-        better=facts.better,
-    )
-
-
-def _span(column: Column, facts: CriterionFacts) -> tuple[float, float] | None:
-    """Return the bounds of the mean of all cases, whatever the missing values are."""
-    means, applies = [], column.counts(MEASURED, LOST) > 0
-    for bound in (best_of(facts), worst_of(facts)):
-        known = column.with_missing(bound)[applies]
-        total = math.fsum(known)
-        if not len(known) or math.isnan(total):
-            return None
-        means.append(total / len(known))
-    return min(means), max(means)
-
-
-def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
-    """Count the outcomes of the cases; the numbers of trials and times are not known here.
-
-    Accepted and quarantined cases count neither as passed nor as failed.
-    """
-    excuses = excused(meta, gate, columns)
-    ended = Counter(status for _, status in columns.statuses(meta.criteria, excuses))
-    unjudged = list(columns.unjudged(meta.criteria))
-    allowed = {place: None for place in unjudged if allows_unjudged(gate, *place)}
-    return Totals(
-        cases=sum(ended.values()),
-        passed=ended[Status.PASSED],
-        failed=ended[Status.FAILED],
-        errors=ended[Status.ERROR],
-        skipped=ended[Status.SKIPPED],
-        incomplete=columns.incomplete(meta.criteria, excuses),
-        accepted=_accepted(meta, columns, gate, excuses) if gate.accept else 0,
-        unjudged=_first(place for place in unjudged if place not in allowed),
-        allowed=_first(allowed),
-        # In a filtered suite, a criterion may well apply to no case.
-        unmeasured=() if meta.filtered else tuple(columns.unmeasured(meta.criteria)),
-    )
-
-
-def _first(places: Iterable[tuple[str, str, str]]) -> Named:
-    names = [f"{evalset}/{case}" for _, evalset, case in places]
-    return Named(count=len(names), first=tuple(dict.fromkeys(names))[:MAX_UNJUDGED])
-
-
-def _accepted(meta: RunMeta, columns: Columns, gate: GateOptions, excuses: Excuses) -> int:
-    """Return the number of cases that only `gate.accept` keeps from being judged."""
-    statuses = dict(columns.statuses(meta.criteria, excuses))
-    quarantined = excused(meta, gate.model_copy(update={"accept": ()}), columns)
-    return sum(
-        statuses[place] is Status.SKIPPED and status in (Status.PASSED, Status.FAILED)
-        for place, status in columns.statuses(meta.criteria, quarantined)
-    )
+_OUTCOMES: dict[ReasonSeverity, Literal["passed", "failed", "incomplete"]] = {
+    "blocks": "failed",
+    "incomplete": "incomplete",
+    "warns": "passed",
+    "info": "passed",
+}
+"""The outcome by the gravest reason, which comes first."""
 
 
 def decide(  # noqa: PLR0913  # everything that the verdict depends on
@@ -169,15 +90,18 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
         reasons.append(reason("missing_shards", "incomplete", message))
     reasons += gate.completeness()
     reasons += gate.judgement()
-    order = ("blocks", "incomplete", "warns", "info")
-    reasons.sort(key=lambda each: order.index(each.severity))
-    outcome: Literal["passed", "failed", "incomplete"] = "passed"
-    if reasons and reasons[0].severity in ("blocks", "incomplete"):
-        outcome = "failed" if reasons[0].severity == "blocks" else "incomplete"
+    reasons.sort(key=lambda each: [*_OUTCOMES].index(each.severity))
+    outcome = _OUTCOMES[reasons[0].severity] if reasons else "passed"
     undecided = ""
     if compared and comparison and outcome == "passed":
         undecided = what_would_decide(comparison, options)
-    return Verdict(outcome=outcome, mode=mode, reasons=tuple(reasons), undecided=undecided)
+    return Verdict(
+        outcome=outcome,
+        mode=mode,
+        by_threshold=by_threshold,
+        reasons=tuple(reasons),
+        undecided=undecided,
+    )
 
 
 def lacks_baseline(comparison: Comparison | None) -> bool:

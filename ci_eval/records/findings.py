@@ -286,6 +286,9 @@ class Verdict(Stored):
 
     outcome: Literal["passed", "failed", "incomplete"]
     mode: Literal["threshold", "regression", "both"]
+    by_threshold: bool = False
+    """Whether a case below a threshold blocks by itself: always but in mode `regression`, and there
+    if nothing can be compared and `gate.on_missing` says so."""
     reasons: tuple[Reason, ...] = ()
     undecided: str = ""
     """What would decide it, if it passed although something may have regressed; else empty."""

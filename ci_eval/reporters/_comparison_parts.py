@@ -8,8 +8,8 @@ from ci_eval.records.results import RunMeta
 from ci_eval.reporters._case_changes import Place
 from ci_eval.reporters._criteria_rows import Mark
 from ci_eval.reporters._notable_cases import MAX_NAMED, Some
-from ci_eval.reporters._report_times import moment
 from ci_eval.run_files import report_phrases
+from ci_eval.run_files.times import moment
 from ci_eval.text.templates import counted
 
 

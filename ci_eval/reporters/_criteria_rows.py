@@ -100,15 +100,6 @@ def first_rows(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     return deciding[:count], deciding[count:]
 
 
-def judged_by_threshold(report: Report) -> bool:
-    """Return True if a case below a threshold blocks by itself.
-
-    With a baseline it does so only if no case can be compared with it.
-    """
-    found = report.comparison
-    return report.verdict.mode != "regression" or found is None or not found.comparable
-
-
 def _row(
     report: Report,
     summary: GroupSummary,
@@ -117,7 +108,7 @@ def _row(
     kinds: Mapping[tuple[GroupKey, Kind], int],
 ) -> Row:
     regressed = delta is not None and delta.outcome == "regressed"
-    failed = summary.failed > 0 and judged_by_threshold(report) and not summary.informational
+    failed = summary.failed > 0 and report.verdict.by_threshold and not summary.informational
     decides = summary.tier == "block"
     mark: Mark = "none"
     if (

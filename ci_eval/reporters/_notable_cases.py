@@ -10,14 +10,12 @@ from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta, Score, Tier, TrialResult
 from ci_eval.reporters._case_changes import (
-    KINDS,
     Kind,
     Place,
     Worsening,
     page_of_case,
     worsened,
 )
-from ci_eval.reporters._criteria_rows import judged_by_threshold
 from ci_eval.reporters._evidence import Exhibit, different_calls, differing, exhibits_of
 from ci_eval.run_files import report_phrases
 
@@ -237,8 +235,8 @@ class Findings:
     def _shown_as_worse(self, place: Place) -> bool:
         changes = self._worsened.get(place, ())
         # If a failure blocks by itself, list it as failed rather than as noise.
-        shown = ("regressed", "suspected") if judged_by_threshold(self.report) else KINDS
-        return any(each.kind in shown for each in changes)
+        is_noise_shown = not self.report.verdict.by_threshold
+        return any(is_noise_shown or each.kind != "noise" for each in changes)
 
     def _counts(self, place: Place) -> bool:
         """Return True if the verdict counts the failure of a case."""

@@ -15,13 +15,13 @@ from ci_eval.records.findings import Comparison, GroupSummary, Report, Totals, V
 from ci_eval.records.results import JudgeUsage, RunMeta
 from ci_eval.reporters import _comparison_parts
 from ci_eval.reporters._case_changes import Place
-from ci_eval.reporters._criteria_rows import Row, first_rows, judged_by_threshold, rows_of
+from ci_eval.reporters._criteria_rows import Row, first_rows, rows_of
 from ci_eval.reporters._notable_cases import Bounds, Cases, Findings, Some, Trouble
-from ci_eval.reporters._report_times import moment
 from ci_eval.reporters._score_history import History, history_of
 from ci_eval.reporters._verdict_reasons import reasons_of
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import CONFIG_FILE
+from ci_eval.run_files.times import moment
 from ci_eval.text.templates import code
 
 MAX_REASONS = 5
@@ -136,7 +136,6 @@ class Page:
 def page_of(report: Report, bounds: Bounds) -> Page:
     """Return the content of `report` for a document, within `bounds`."""
     comparison = report.comparison or Comparison()
-    by_threshold = judged_by_threshold(report)
     findings = Findings(report, bounds)
     table, rows = rows_of(report), bounds.rows
     leading, others = first_rows(table)
@@ -178,8 +177,8 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         suspected=suspected,
         noise=Some.of(findings.noise(), rows),
         others_failed=max(report.totals.failed - findings.newly_failing, 0),
-        failing=findings.failing(bounds.evidence if by_threshold else 0),
-        failing_counts=by_threshold,
+        failing=findings.failing(bounds.evidence if report.verdict.by_threshold else 0),
+        failing_counts=report.verdict.by_threshold,
         troubles=findings.troubles(),
         flaky=Some.of(_comparison_parts.flaky_cases(report), rows),
         flaky_more=comparison.flaky_total > len(comparison.flaky),

@@ -7,7 +7,6 @@ from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.reporters._case_changes import Place, Worsening, worsened
-from ci_eval.reporters._criteria_rows import judged_by_threshold
 from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import counted, exact, score
 
@@ -36,7 +35,7 @@ class Outcomes:
         # In threshold mode nothing is a regression.
         compared = report.verdict.mode != "threshold"
         self.worsened = worsened(report) if compared else {}
-        self.failing_blocks = judged_by_threshold(report)
+        self.failing_blocks = report.verdict.by_threshold
 
     def of(self, result: TrialResult) -> Outcome | None:
         """Return why a trial did not pass; `None` if it passed."""

@@ -9,7 +9,6 @@ from ci_eval.records.findings import Report
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.stated_expectations import states
 from ci_eval.records.trials import Trace, TrialKey
-from ci_eval.reporters._criteria_rows import judged_by_threshold
 from ci_eval.reporters._evidence import (
     Exhibit,
     call_lines,
@@ -53,7 +52,7 @@ def failure_lines(report: Report, *, most: int, lines: int, width: int) -> Itera
     """
     findings = Findings(report, Bounds(evidence=most, lines=lines, rows=max(most, _GROUPED)))
     groups = [findings.worse("broke"), findings.worse("lower"), findings.worse("suspected")]
-    if judged_by_threshold(report):
+    if report.verdict.by_threshold:
         groups.append(findings.failing(most))
     shown = [finding for group in groups for finding in group.shown][:most]
     for finding in shown:
@@ -73,7 +72,7 @@ def failure_lines(report: Report, *, most: int, lines: int, width: int) -> Itera
 
 
 def _failed(report: Report) -> int:
-    return report.totals.failed if judged_by_threshold(report) else 0
+    return report.totals.failed if report.verdict.by_threshold else 0
 
 
 def first_case(report: Report) -> TrialKey | None:

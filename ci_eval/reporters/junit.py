@@ -19,9 +19,9 @@ from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.reporters._case_changes import Place, page_of_case
 from ci_eval.reporters._evidence import exhibits_of, wrapped
-from ci_eval.reporters._report_times import moment
 from ci_eval.reporters._trial_outcomes import MAX_PATH, Outcome, Outcomes
 from ci_eval.run_files import report_phrases
+from ci_eval.run_files.times import moment
 from ci_eval.text.sanitize import clean
 from ci_eval.text.templates import exact, score, terminal, xml
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ci_eval.config.config_schema import GateOptions
+from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
-from ci_eval.gate.decide import count_cases, decide, summarise
+from ci_eval.gate.decide import decide
 from ci_eval.gate.exemptions import excused, listed
 from ci_eval.gate.missing_credentials import lacked
 from ci_eval.gate.weakened_gate import loosened

@@ -320,7 +320,8 @@ def _verdict(put: Put, names: _Names, shape: Shape) -> Verdict:
     mode: Literal["regression", "threshold"] = (
         "regression" if shape in ("regressed", "passed") else "threshold"
     )
-    return Verdict(outcome=outcome, mode=mode, reasons=tuple(reasons))
+    by_threshold = mode == "threshold"
+    return Verdict(outcome=outcome, mode=mode, by_threshold=by_threshold, reasons=tuple(reasons))
 
 
 def _history(put: Put, names: _Names) -> tuple[Noted, ...]:

@@ -46,6 +46,19 @@ def test_a_case_is_shown_with_conversation_calls_scores_and_evidence(project):
     assert ended.err == ""
 
 
+def test_a_run_whose_time_is_not_ours_is_shown_without_its_age(project):
+    project.traces(GREETS, REFUNDS, TRACKS)
+    project.ci_eval("run")
+    path = project.folder / "ci-eval-report" / "run.json"
+    text = re.sub(r'"created":\s*"[^"]*"', '"created": "long ago"', path.read_text())
+    path.write_text(text)
+
+    ended = project.ci_eval("show", "refunds")
+
+    assert ended.code == 0
+    assert re.fullmatch(r"from the run \S+ in ci-eval-report", ended.out.splitlines()[-1])
+
+
 def test_a_case_that_could_not_be_observed_is_shown_with_its_error(project):
     project.traces(GREETS, REFUNDS, {"eval_id": "tracks", "error": "no network\nat line 3"})
     project.ci_eval("run")

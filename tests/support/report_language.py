@@ -285,7 +285,8 @@ def _verdict(cases: list[Case], comparison: Comparison | None, more: tuple[Reaso
         message = f"{failed} of {len(cases)} cases failed"
         reasons.insert(0, Reason(kind="floor", severity="blocks", message=message))
     mode: Literal["regression", "threshold"] = "regression" if comparison else "threshold"
-    return Verdict(outcome=outcome, mode=mode, reasons=(*reasons, *more))
+    every = (*reasons, *more)
+    return Verdict(outcome=outcome, mode=mode, by_threshold=not comparison, reasons=every)
 
 
 def compared(report: Report, **changes: object) -> Report:

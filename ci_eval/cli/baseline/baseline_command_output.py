@@ -1,13 +1,13 @@
 """Output of `ci-eval baseline show`."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from ci_eval.cli.console import out, out_table
 from ci_eval.forge.lineage import Lineage
 from ci_eval.records.findings import GroupKey, Noted
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run_files.run_summary import note
+from ci_eval.run_files.times import age_s
 from ci_eval.text.templates import counted, difference, duration, plain
 
 MAX_MEANS = 5
@@ -44,7 +44,7 @@ def shown_runs(before: Baseline, suite: str, now: float) -> list[ShownRun]:
             **each.model_dump(),
             suite=suite,
             distance=before.lineage.distance(each.commit),
-            age_s=_age(each.created, now),
+            age_s=age_s(each.created, now),
             unused="" if each.run_id in ids else before.lineage.why_not(each.commit),
         )
         for each in (*map(note, before.runs), *others)
@@ -72,13 +72,6 @@ def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str) -> None:
     out(f"a run of {suite!r}{where} would be compared with {len(compared)} of {stored}")
     if lineage.shallow:
         out("the clone is shallow, so older ancestors are unknown")
-
-
-def _age(created: str, now: float) -> float | None:
-    try:
-        return max(now - datetime.fromisoformat(created).timestamp(), 0.0)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _run(run: ShownRun) -> tuple[str, ...]:

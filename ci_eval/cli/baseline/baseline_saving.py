@@ -10,7 +10,7 @@ from ci_eval.cli import command_inputs, console
 from ci_eval.cli.baseline import baseline_save_policy
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.validated_config import Config
-from ci_eval.gate.decide import count_cases
+from ci_eval.gate.case_counts import count_cases
 from ci_eval.pull_requests import github_runner
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.findings import Totals

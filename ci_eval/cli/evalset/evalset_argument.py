@@ -8,7 +8,7 @@ from pathlib import Path
 from ci_eval.cli.evalset.command_files import File, LocalFile, StoredFile, bucket_at, file_at
 from ci_eval.cli.evalset.evalset_editing import EvalSetFile
 from ci_eval.config.open_evalset import reader_of
-from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.formats.sniff import ENDINGS, read_head, syntax_of
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.runtime.storage.adk_storage import (
     EVALSET_SUFFIX,
@@ -22,7 +22,6 @@ from ci_eval.runtime.storage.gs_uri import Place, is_place
 MAX_FILES = 10_000
 """Maximum number of files in a folder that are searched for evalsets."""
 _EVALSET_NAMES = (EVALSET_SUFFIX, ".test.json")
-_SUFFIXES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".csv")
 _NOT_OURS = ("node_modules", "__pycache__", "site-packages")
 
 
@@ -66,7 +65,7 @@ def is_folder(given: str) -> bool:
     """Return True if `given` is a folder, or in a bucket is named like one."""
     if not is_place(given):
         return Path(given).is_dir()
-    return not given.lower().endswith(_SUFFIXES)
+    return not given.lower().endswith(ENDINGS)
 
 
 def evalset_files(folder: str) -> Iterator[File]:
@@ -108,7 +107,7 @@ def _files(folder: Path, shown: str) -> list[Path]:
     found: list[Path] = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith((".", *_NOT_OURS))]
-        found += [Path(parent, name) for name in names if name.lower().endswith(_SUFFIXES)]
+        found += [Path(parent, name) for name in names if name.lower().endswith(ENDINGS)]
         _refuse_many(found, shown)
     return sorted(path for path in found if path.is_file())
 

@@ -73,14 +73,14 @@ def changed_cases(options: dict[str, Any], target: EvalSetFile, *, now: float) -
 
 def _one_of(options: dict[str, Any], names: Sequence[str]) -> str:
     """Return the option of `names` that is given, and refuse options without effect beside it."""
-    new_cases = [name for name in names if options[name] is not None]
-    if len(new_cases) != 1:
+    given = [name for name in names if options[name] is not None]
+    if len(given) != 1:
         raise UsageError(f"give one of {', '.join(map(_flag, names))}")
     for name, beside in _BELONGS.items():
-        if options.get(name) not in (None, 0) and new_cases[0] not in beside:
+        if options.get(name) not in (None, 0) and given[0] not in beside:
             where = " or ".join(_flag(each) for each in beside if each in names)
             raise UsageError(f"{_flag(name)} has no effect without {where}")
-    return new_cases[0]
+    return given[0]
 
 
 def _flag(name: str) -> str:

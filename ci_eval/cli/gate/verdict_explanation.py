@@ -6,7 +6,6 @@ from typing import Literal
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors, hard_break
-from ci_eval.gate.decide import lacks_baseline
 from ci_eval.gate.exemptions import gate_of
 from ci_eval.gate.floors import Floor
 from ci_eval.records.bounds import MAX_COUNT
@@ -205,10 +204,9 @@ def _blocks_from(delta: Delta, least: float | None, report: Report) -> float | N
 
 def _floors(report: Report, gate: GateOptions) -> Iterator[ExplainedFloor]:
     totals, allowed = report.totals, floors.Allowance.shared(report.groups, gate)
-    by_threshold = report.verdict.mode != "regression" or (
-        lacks_baseline(report.comparison) and gate.on_missing == "threshold"
-    )
-    required = 1.0 if gate.min_pass_rate is None and by_threshold else gate.min_pass_rate
+    required = gate.min_pass_rate
+    if required is None and report.verdict.by_threshold:
+        required = 1.0
     if required is not None and totals.judged:
         floor = floors.pass_rate(totals, required, allowed)
         yield _floor("pass rate", floor, required, totals.pass_rate, None)
@@ -263,14 +261,14 @@ def _turning(
 def _turning_beside(report: Report) -> Iterator[str]:
     """Yield the changes that would reverse a decision made by no single criterion."""
     found = report.comparison
-    blocks = {each.message for each in report.verdict.reasons if each.severity == "blocks"}
+    blocks = {each.kind for each in report.verdict.reasons if each.severity == "blocks"}
     deltas = found.deltas if found else ()
     alone = any(each.outcome == "regressed" and each.tier == "block" for each in deltas)
     if found and found.together and found.together.outcome == "regressed" and not alone:
         yield f"all criteria together: a p-value above {found.together.level:.2g}"
-    if found and found.vanished and any("not in this run" in each for each in blocks):
+    if "vanished" in blocks:
         yield "the missing results, or another gate.on_vanished"
-    if lacks_baseline(found) and report.verdict.mode == "regression" and blocks:
+    if "no_baseline" in blocks:
         yield "a stored baseline, or another gate.on_missing"
 
 

@@ -26,7 +26,7 @@ _LOOK_S = 0.2
 
 
 def fault_of(faults: Faults, place: Place, attempt: int) -> Fault | None:
-    """Return the fault of try `attempt` of a call, from 0; `None` if there is none."""
+    """Return the fault of try `attempt` of a call, from 1; `None` if there is none."""
     text = f"{faults.seed} {place} {attempt}".encode()
     number = int.from_bytes(hashlib.sha256(text).digest()[:8]) / 2**64
     if number >= faults.rate:

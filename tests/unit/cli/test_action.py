@@ -360,7 +360,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
 def workspace_of(owner: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     place = os.stat_result((0o755, 0, 0, 0, owner, owner + 1, 0, 0, 0, 0))
     monkeypatch.setattr(Path, "stat", lambda _: place)
-    return {"GITHUB_WORKSPACE": "workspace", "GITHUB_OUTPUT": "output"}
+    return {
+        "GITHUB_WORKSPACE": "workspace",
+        "GITHUB_OUTPUT": "output",
+        "GITHUB_STEP_SUMMARY": "",  # some runners have none
+    }
 
 
 def test_root_goes_on_as_the_owner_of_the_workspace(

@@ -13,8 +13,9 @@ from support.slow_params import some
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import mean_drop
+from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
-from ci_eval.gate.decide import count_cases, decide, summarise
+from ci_eval.gate.decide import decide
 from ci_eval.records.findings import Comparison, Together, Verdict
 from ci_eval.records.results import CriterionFacts, RunMeta, TrialResult
 from ci_eval.run_files.score_cell import passes
@@ -375,12 +376,17 @@ def test_a_baseline_that_is_not_there_yet_leaves_the_thresholds():
     found = verdict("x 1", configured=True)
 
     assert found.outcome == "passed"
+    assert found.by_threshold
     assert said(found, "info") == ["no baseline yet: judged by thresholds alone"]
 
 
 def test_a_baseline_that_is_not_there_yet_may_only_warn_or_fail():
-    assert verdict("x 0", configured=True, on_missing="warn").outcome == "passed"
-    assert verdict("x 1", configured=True, on_missing="fail").outcome == "failed"
+    warned = verdict("x 0", configured=True, on_missing="warn")
+    failed = verdict("x 1", configured=True, on_missing="fail")
+
+    assert (warned.outcome, failed.outcome) == ("passed", "failed")
+    assert not warned.by_threshold
+    assert not failed.by_threshold
 
 
 @pytest.mark.parametrize("on_missing", ["threshold", "pass", "warn", "fail"])

@@ -7,8 +7,9 @@ from pydantic import ValidationError
 from support.run_language import columns, meta, once, past
 
 from ci_eval.config.config_schema import Acceptance, GateOptions, Quarantine
+from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
-from ci_eval.gate.decide import count_cases, decide, summarise
+from ci_eval.gate.decide import decide
 from ci_eval.gate.exemptions import covers, day_of, excused, gate_of, in_force, listed
 from ci_eval.records.errors import BaselineError
 from ci_eval.records.findings import Comparison

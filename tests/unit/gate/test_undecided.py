@@ -4,8 +4,9 @@ import pytest
 from support.run_language import columns, meta, once, past
 
 from ci_eval.config.config_schema import GateOptions
+from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
-from ci_eval.gate.decide import count_cases, decide, summarise
+from ci_eval.gate.decide import decide
 from ci_eval.gate.undecided import what_would_decide
 from ci_eval.records.findings import Comparison, Verdict
 

@@ -3,7 +3,7 @@ import pytest
 from ci_eval.records.cases import Json, Status
 from ci_eval.records.results import InvocationScore, Score
 from ci_eval.reporters._evidence import Exhibit, exhibits_of, wrapped
-from ci_eval.reporters._report_times import moment
+from ci_eval.run_files.times import moment
 
 
 def told(

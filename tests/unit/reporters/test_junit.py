@@ -178,7 +178,9 @@ def dropped(report: Report, *, mode: str = "regression") -> Report:
     return report.model_copy(
         update={
             "comparison": comparison.model_copy(update={"changes": (change,)}),
-            "verdict": report.verdict.model_copy(update={"mode": mode}),
+            "verdict": report.verdict.model_copy(
+                update={"mode": mode, "by_threshold": mode != "regression"}
+            ),
         }
     )
 

@@ -1,4 +1,4 @@
-"""Loading agents of Google ADK as `adk eval` does, with a few additions; run by `adk.py`."""
+"""Loading agents of Google ADK as `adk eval` does, and a little more; run by `adk_adapter.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugin for Google ADK that observes runs and cans tools; run by `adk.py`."""
+"""Plugin for Google ADK that observes runs and cans tools; run by `adk_adapter.py`."""
 
 from __future__ import annotations
 

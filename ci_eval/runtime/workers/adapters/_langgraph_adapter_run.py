@@ -1,4 +1,4 @@
-"""Observing a LangGraph graph on one message; run by `langgraph.py`.
+"""Observing a LangGraph graph on one message; run by `langgraph_adapter.py`.
 
 The messages that nodes put into the state become events; everything else about models and tools,
 such as token usage, comes from LangChain's callbacks.
