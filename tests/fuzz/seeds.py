@@ -178,7 +178,7 @@ def _kept() -> None:
     ):
         place = Place(digest_of_trial(key), f"{at}" * 32, at)
         request = {"model": "m", "messages": [{"role": "user", "content": f"Hello {at}"}]}
-        calls.add(place, calls.begun_line(key, place, request), kept_answer)
+        calls.add(key, place, request, kept_answer)
     write("model_cassette", "three.jsonl", Path("models.jsonl").read_bytes())
 
 

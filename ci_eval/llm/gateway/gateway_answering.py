@@ -1,6 +1,5 @@
 """One call of a model, from the request of the client to its answer: replayed, or passed on."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -159,8 +158,6 @@ class Answering:
             if why := exceeded(self._options, run, spent, estimate, is_shard=is_shard):
                 raise RefusedCallError("models", why)
             began, cost = time.monotonic(), estimate
-            # It is written while the provider answers.
-            line = asyncio.create_task(self._begun_line(asked))
             for each in (run, conversation.spent):
                 each.begin(estimate)
             try:
@@ -184,18 +181,13 @@ class Answering:
         limiter.succeeded()
         conversation.succeed(place.request, usage)
         if self._options.mode != "live" and not conversation.is_over:
-            self._record(asked, await line, answer)
+            self._record(asked, answer)
         return response
 
-    async def _begun_line(self, asked: Asked) -> str:
-        if self._options.mode == "live":
-            return ""
-        return self._cassette.begun_line(asked.conversation.key, asked.place, asked.request)
-
-    def _record(self, asked: Asked, line: str, answer: Answer) -> None:
+    def _record(self, asked: Asked, answer: Answer) -> None:
         conversation, shown = asked.conversation, self._cassette.shown
         try:
-            self._cassette.add(asked.place, line, answer)
+            self._cassette.add(conversation.key, asked.place, asked.request, answer)
             conversation.is_recorded = True
         except (OSError, TooLongError) as exc:
             message = f"an answer could not be recorded in {shown}: {exc}"

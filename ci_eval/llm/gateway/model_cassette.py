@@ -189,19 +189,19 @@ class ModelCassette:
         self._written.append(f'{{"anew":"{trial}"}}\n'.encode())
         self._is_changed = True
 
-    def begun_line(self, key: TrialKey, place: Place, request: dict[str, Json]) -> str:
-        """Return the line of a call up to its answer, so that only the rest takes time then."""
-        head = {"call": str(place), **key.model_dump(), "model": str(request["model"])}
-        return f"{_compact(head)[:-1]},{self._clean({'request': shortened(request)})[1:-1]}"
-
-    def add(self, place: Place, begun: str, answer: Answer) -> None:
-        """Record the answer of a call whose line is `begun`.
+    def add(self, key: TrialKey, place: Place, request: dict[str, Json], answer: Answer) -> None:
+        """Record an answer.
 
         Raises:
             TooLongError: it is too long for a line.
 
         """
-        line = f"{begun},{self._clean({'answer': answer.kept()})[1:]}\n".encode("ascii")
+        head = {"call": str(place), **key.model_dump(), "model": str(request["model"])}
+        said = {"request": shortened(request), "answer": answer.kept()}
+        text = _compact(said)
+        if self._secrets and self._secrets.text(text) != text:
+            text = _compact(self._clean(said))
+        line = f"{_compact(head)[:-1]},{text[1:]}\n".encode("ascii")
         if len(line) > MAX_LINE_BYTES:
             raise TooLongError(f"its line would have more than {MAX_LINE_BYTES >> 20} MiB")
         self._found.setdefault(place.trial, {})[place] = self._written.append(line)
@@ -266,19 +266,12 @@ class ModelCassette:
         self.load()
         return before - len(self)
 
-    def _clean(self, row: dict[str, Json]) -> str:
-        """Return a row as text without secrets."""
-        text = _compact(row)
-        if self._secrets and self._secrets.text(text) != text:
-            return _compact(self._cleaned(row))
-        return text
-
-    def _cleaned(self, value: Any) -> Any:
+    def _clean(self, value: Any) -> Any:
         if isinstance(value, str):
             return self._secrets.text(value)
         if isinstance(value, dict):
-            return {self._cleaned(key): self._cleaned(each) for key, each in value.items()}
-        return [self._cleaned(each) for each in value] if isinstance(value, list) else value
+            return {self._clean(key): self._clean(each) for key, each in value.items()}
+        return [self._clean(each) for each in value] if isinstance(value, list) else value
 
 
 def _compact(row: dict[str, Json]) -> str:

@@ -46,8 +46,7 @@ def place(request: int, number: int = 0, of: TrialKey | None = None) -> Place:
 
 def add(cassette: ModelCassette, at: Place, text: str = "t", of: TrialKey | None = None) -> None:
     request = {"model": "m", "contents": text}
-    line = cassette.begun_line(of or key(), at, request)
-    cassette.add(at, line, Answer(200, JSON, json.dumps(text).encode()))
+    cassette.add(of or key(), at, request, Answer(200, JSON, json.dumps(text).encode()))
 
 
 def text_at(cassette: ModelCassette, at: Place) -> Any:
