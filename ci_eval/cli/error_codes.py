@@ -58,6 +58,7 @@ def explaining(message: str) -> Entry | None:
 
     More may follow what the entry says, such as a suggestion, and a place may come before it.
     """
+    message = message[:_MAX_CHARS]
     while message:
         if found := _explaining(message):
             return found
@@ -84,7 +85,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def codes_of(messages: Iterable[str]) -> list[str]:
     """Return the codes of the messages."""
-    found = (entry.code for each in messages if (entry := explaining(each[:_MAX_CHARS])))
+    found = (entry.code for each in messages if (entry := explaining(each)))
     return [*dict.fromkeys(found)][:_SAID]
 
 
