@@ -93,8 +93,8 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     reasons.sort(key=lambda each: [*_OUTCOMES].index(each.severity))
     outcome = _OUTCOMES[reasons[0].severity] if reasons else "passed"
     undecided = ""
-    if compared and comparison and outcome == "passed":
-        undecided = what_would_decide(comparison, options)
+    if outcome == "passed":
+        undecided = what_would_decide(comparison if compared else None, options, reasons)
     return Verdict(
         outcome=outcome,
         mode=mode,

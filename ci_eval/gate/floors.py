@@ -35,6 +35,8 @@ SEVERITIES: dict[str, ReasonSeverity] = {
 Level = Literal["met", "in_doubt", "missed"]
 """Reached; below, but possibly by chance; or below for certain."""
 _ROUNDING = 1e-9
+ALL_FAILED = 3
+"""From this many cases on, it is no chance worth passing if all fail."""
 
 
 @dataclass(frozen=True)
@@ -156,9 +158,15 @@ def of_pass_rate(
     missing = f" and {totals.errors} could not be measured" if totals.errors else ""
     failed = f"{totals.failed} of {counted(totals.judged, 'case')} failed{missing}"
     if floor.missed and rate is not None:
-        most = "" if floor.certain or not floor.interval else f", at most {floor.interval[1]:.1%}"
-        said = f"pass rate {rate:.1%}, required {required:.1%}{most}"
-        yield from _reasons(floor, f"{failed} ({said})", gate, tolerated=tolerated)
+        most = ""
+        if floor.interval and not floor.certain:
+            most = f", perhaps up to {floor.interval[1]:.1%}"
+        message = f"{failed} (pass rate {rate:.1%}, required {required:.1%}{most})"
+        all_failed = not totals.passed and totals.judged >= ALL_FAILED
+        if most and all_failed and gate.on_inconclusive == "rerun":
+            yield reason("floor", "incomplete", f"{message}: nothing passed")
+        else:
+            yield from _reasons(floor, message, gate, tolerated=tolerated)
     # Without a required rate, `max_errors` alone limits what may be missing.
     elif gate.min_pass_rate is not None and floor.open:
         low, high = totals.passed / totals.judged, 1 - totals.failed / totals.judged

@@ -3,38 +3,56 @@
 Such a run does not pass: it does not block, but reports say so, with what would decide it.
 """
 
+from collections.abc import Sequence
+
 from ci_eval.config.config_schema import GateOptions
-from ci_eval.records.findings import Comparison, Delta
+from ci_eval.gate.floors import ALL_FAILED
+from ci_eval.records.findings import Comparison, Delta, Reason
 
-_ALL_BROKEN = 3
-"""From this many cases on, a group that broke as a whole is no chance worth passing."""
+_TWO_ROUNDS = 3
+"""The budget that allows a round of the merge base, and one more of both arms in part.  If none was
+drawn then, the agents only replay what was recorded."""
 
 
-def what_would_decide(comparison: Comparison, gate: GateOptions) -> str:
-    """Return what would decide the verdict, as one sentence; empty if nothing is in doubt."""
+def what_would_decide(
+    comparison: Comparison | None, gate: GateOptions, reasons: Sequence[Reason]
+) -> str:
+    """Return what would decide a verdict that blocks nothing; empty if nothing is in doubt."""
+    if comparison and _is_in_doubt(comparison):
+        return f"to decide it, {_way_out(comparison, gate)}"
+    if any(each.kind == "floor" for each in reasons):
+        return "to decide it, add cases, or set gate.floors: point"
+    return ""
+
+
+def _is_in_doubt(comparison: Comparison) -> bool:
     outcomes = [each.outcome for each in comparison.deltas if each.tier == "block"]
     if comparison.together:
         outcomes.append(comparison.together.outcome)
-    if "inconclusive" not in outcomes:
-        return ""
-    if gate.on_inconclusive != "rerun":
-        return "to decide it, set gate.on_inconclusive: rerun"
-    if gate.confirm == "off":
-        return "to decide it, set gate.confirm: both"
+    return "inconclusive" in outcomes
+
+
+def _way_out(comparison: Comparison, gate: GateOptions) -> str:
+    if gate.on_inconclusive != "rerun" or gate.confirm == "off":
+        is_off = gate.on_inconclusive == "rerun"
+        return f"set gate.{'confirm: both' if is_off else 'on_inconclusive: rerun'}"
     more = "set run.repeats: 3 and store more runs"
     if comparison.unconfirmed:
-        return f"to decide it, make the merge base run (see below), or {more}"
+        return f"make the merge base run (see below), or {more}"
     if gate.confirm == "candidate":
-        return f"to decide it, set gate.confirm: both, or {more}"
-    budget = f"raise gate.rerun_budget (now {gate.rerun_budget:g})"
-    return f"to decide it, {budget if comparison.base_trials else more}"
+        return f"set gate.confirm: both, or {more}"
+    if not comparison.base_trials:
+        return more
+    if comparison.rounds or comparison.confirming or gate.rerun_budget < _TWO_ROUNDS:
+        return f"raise gate.rerun_budget (now {gate.rerun_budget:g})"
+    return "set run.repeats: 3, and record the calls of models again"
 
 
 def is_all_broken(delta: Delta, comparison: Comparison) -> bool:
-    """Return True if all of at least three cases that passed before now fail, unconfirmed."""
+    """Return True if all of at least three cases that passed before now fail."""
     broken = {
         change.case
         for change in comparison.changes
         if change.group == delta.group and change.change == "newly_failing" and not change.excused
     }
-    return not delta.confirmed and len(broken) == delta.cases >= _ALL_BROKEN
+    return len(broken) == delta.cases >= ALL_FAILED

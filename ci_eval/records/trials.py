@@ -49,6 +49,8 @@ class Trial(NamedTuple):
     """0 for planned trials; 1, 2 … for reruns of all cases."""
     confirms: bool = False
     """Whether it is drawn to confirm that this case fails."""
+    again: int | None = None
+    """The planned repeat that it tries again; `None` if it is planned itself."""
 
 
 class Recording(Record):

@@ -19,7 +19,7 @@ from ci_eval.run.distribute import Distribution
 from ci_eval.run.execute import Conduct, Here, Part, execute, with_hints
 from ci_eval.run.participants import Participants
 from ci_eval.run.plan import Plan
-from ci_eval.run.rerun import Plans, Redraw, Redraws, next_round
+from ci_eval.run.rerun import Plans, Redraw, Redraws, next_round, still_agents
 from ci_eval.run.run_metadata import describe
 from ci_eval.run.score import scoring
 from ci_eval.run_files.file_names import BASE_FOLDER, RUN_FILE
@@ -191,6 +191,8 @@ class Arms:
     base: Arm | None = None
     unconfirmed: str = ""
     """Why there is no base arm although there was doubt; empty if there is one."""
+    _alike: frozenset[str] = frozenset()
+    """The agents whose calls of models are replayed, with the same answers in both arms."""
     _meta: RunMeta = field(init=False)
     """The metadata of the base arm."""
     _progress: _BaseProgress = field(init=False)
@@ -221,11 +223,11 @@ class Arms:
 
         """
         redraw, count, way_to_make = shard
-        change, base = Redraw.of(redraw.change).within(self.change.plan), Redraw()
         if redraw.base != FurtherTrials():
             self._prepare()
+        change, base = Redraw.of(redraw.change).within(self.change.plan, self._still), Redraw()
         if self.base:
-            base = Redraw.of(redraw.base).within(self.base.plan)
+            base = Redraw.of(redraw.base).within(self.base.plan, self._still)
         drawn = self._round(Redraws(change, base))
         if (possible := sum(drawn.added)) != count:
             message = f"the plan has {count} trials of this shard, but {possible} can be run"
@@ -255,18 +257,34 @@ class Arms:
         found = self.change.collector.tally.usage
         return found + self.base.collector.tally.usage if self.base else found
 
+    @property
+    def _may_prepare(self) -> bool:
+        """Whether the base arm would be prepared in a doubt."""
+        confirm = self.change.plan.config.gate.confirm
+        return self.base is None and confirm == "both" and not self.unconfirmed
+
+    @property
+    def _still(self) -> frozenset[str]:
+        """The agents of which further trials would tell nothing new."""
+        plan = self.change.plan
+        if self._may_prepare:
+            return still_agents(plan, plan.config.agents)
+        return still_agents(plan, self._alike.difference(self._progress.failing.agents))
+
     def _redraws(self) -> Redraws | None:
         store = self.change.plan.config.baseline
         if self.baseline is None or store is None or (store.stores and not self.baseline.runs):
             return None  # `gate.on_missing` says what a store that is still empty means
         plan, tally = self.change.plan, self.change.collector.tally
-        plans, base = Plans(plan), None
+        plans, base = Plans(plan, still=self._still), None
         if self.base:
             meta = self._progress.failing.without(self._meta)
             if meta.agents:
-                plans, base = Plans(plan, self.base.plan), (meta, self.base.collector.tally)
-        elif plan.config.gate.confirm == "both" and not self.unconfirmed:
-            plans, base = Plans(plan, plan), (self.meta, Tally())  # as if it knew everything
+                plans = Plans(plan, self.base.plan, self._still)
+                base = meta, self.base.collector.tally
+        elif self._may_prepare:
+            # As if it knew everything.
+            plans, base = Plans(plan, plan, self._still), (self.meta, Tally())
         return next_round(plans, self.meta, self.baseline.runs, tally, base)
 
     def _prepare(self) -> None:
@@ -279,6 +297,7 @@ class Arms:
         except NoBaseArmError as exc:
             self.unconfirmed = str(exc)
             return
+        self._alike = found.alike
         meta = describe(found.plan, found.context, self.outputs.folder)
         self._meta = meta.model_copy(update={"commit": found.commit, "gone": found.gone})
         outputs = replace(

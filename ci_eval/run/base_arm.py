@@ -7,6 +7,7 @@ change decides which cases are tried and how they are scored; a case takes part 
 has it with the same content.
 """
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -19,7 +20,7 @@ from pathlib import Path
 from ci_eval.config import handed_secrets
 from ci_eval.config import load_config as configuration
 from ci_eval.forge.missing_commit import fetch_missing
-from ci_eval.llm.gateway.calling_agents import gateway_options, with_models
+from ci_eval.llm.gateway.calling_agents import gateway_options, replays, with_models
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import CiEvalError
@@ -30,6 +31,7 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import moved
 from ci_eval.runtime.git import GitError
 from ci_eval.runtime.isolation import account, admit_alone
+from ci_eval.runtime.path_checks import contained
 from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text.sanitize import one_line
 
@@ -51,6 +53,8 @@ class BaseArm:
     commit: str
     gone: Mapping[str, tuple[str, ...]]
     """The cases of the merge base that the change lacks, by evalset."""
+    alike: frozenset[str]
+    """The agents whose calls of models are replayed, with the same answers as in the change."""
 
 
 @contextmanager
@@ -124,7 +128,28 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     pairs = {pair: each for pair, each in pairs.items() if any(pair == p[:2] for p in places)}
     mixed = replace(planned.config, agents=agents)
     gone = {name: found for name in planned.evalsets if (found := _gone(planned, before, name))}
-    return BaseArm(replace(planned, config=mixed, pairs=pairs, places=places), own, commit, gone)
+    alike = frozenset(
+        name
+        for name, agent in agents.items()
+        if _answers(agent, own) == _answers(planned.config.agents[name], context) != ""
+    )
+    arm = replace(planned, config=mixed, pairs=pairs, places=places)
+    return BaseArm(arm, own, commit, gone, alike)
+
+
+def _answers(agent: Agent, context: RunContext) -> str:
+    """Return a digest of the answers of models that an agent gets; empty if they are not replayed.
+
+    Raises:
+        UsageError: the path of its cassette leads out of the repository.
+        OSError: the cassette cannot be read.
+
+    """
+    options = gateway_options(agent)
+    if options is None or not replays(agent):
+        return ""
+    with contained(context.root, options.cassette).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _gone(planned: Plan, before: Plan, evalset: str) -> tuple[str, ...]:

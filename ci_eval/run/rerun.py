@@ -7,7 +7,7 @@ to be broken is confirmed by trials of its own, which count for that and for no 
 Where the agents of the merge base can be run, too, both are drawn; else the change alone.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.both_arms import LOOKS
 from ci_eval.gate.compare import Examined, examine
 from ci_eval.gate.hard_break import Breaks
-from ci_eval.llm.gateway.calling_agents import CallingModels
+from ci_eval.llm.gateway.calling_agents import replays
 from ci_eval.records.results import RunMeta
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run.collect import Tally
@@ -54,12 +54,13 @@ class Redraw:
                     yield trial
                     continue
                 again = key.model_copy(update={"repeat": key.repeat + number * plan.repeats})
-                yield trial._replace(key=again, round=number)
+                yield trial._replace(key=again, round=number, again=key.repeat)
             if key.repeat == 0:
                 for number in self.confirming.get(key.place, ()):
                     repeat = plan.repeats * _MOST_ROUNDS + number
                     again = key.model_copy(update={"repeat": repeat})
-                    yield trial._replace(key=again, confirms=True)
+                    repeated = number % plan.repeats
+                    yield trial._replace(key=again, confirms=True, again=repeated)
 
     def count(self, plan: Plan) -> int:
         """Return how many trials they are."""
@@ -92,15 +93,15 @@ class Redraw:
         }
         return cls(range(*stored.rounds), frozenset(stored.pairs), confirming)
 
-    def within(self, plan: Plan) -> "Redraw":
-        """Return the part that `plan` has, without agents that only tell what was recorded."""
+    def within(self, plan: Plan, still: Container[str]) -> "Redraw":
+        """Return the part that `plan` has, without the agents in `still`."""
         pairs = frozenset(
-            pair for pair in self.pairs if pair in plan.pairs and _converses(plan, pair[0])
+            pair for pair in self.pairs if pair in plan.pairs and pair[0] not in still
         )
         confirming = {
             place: numbers
             for place, numbers in self.confirming.items()
-            if plan.holds(place) and _converses(plan, place[0])
+            if plan.holds(place) and place[0] not in still
         }
         return replace(self, pairs=pairs, confirming=confirming)
 
@@ -110,10 +111,18 @@ class Redraw:
         return replace(self, confirming=kept)
 
 
-def _converses(plan: Plan, agent: str) -> bool:
-    found: object = plan.config.agents[agent]
-    replays = isinstance(found, CallingModels) and found.replays
-    return plan.config.agents[agent].converses and not replays
+def still_agents(plan: Plan, alike: Collection[str]) -> frozenset[str]:
+    """Return the agents of which further trials would tell nothing new.
+
+    A recording always says the same.  So does an agent whose calls of models are replayed, unless
+    the merge base gets the same answers: it is among those that are `alike`.  Then what differs is
+    the code, and further trials show whether it always does.
+    """
+    return frozenset(
+        name
+        for name, agent in plan.config.agents.items()
+        if not agent.converses or (replays(agent) and name not in alike)
+    )
 
 
 class Redraws(NamedTuple):
@@ -132,6 +141,8 @@ class Plans(NamedTuple):
 
     change: Plan
     base: Plan | None = None
+    still: frozenset[str] = frozenset()
+    """The agents of which further trials would tell nothing new."""
 
 
 def why_none(plan: Plan) -> str:
@@ -140,7 +151,7 @@ def why_none(plan: Plan) -> str:
     why = "gate.rerun_budget: 1" if gate.rerun_budget <= 1 else gate.never_confirms
     if not why and plan.config.baseline is None:
         return "no baseline is configured"
-    if not why and not any(_converses(plan, agent) for agent, _ in plan.pairs):
+    if not why and not any(plan.config.agents[agent].converses for agent, _ in plan.pairs):
         return "every agent replays a recording"
     return why
 
@@ -227,8 +238,8 @@ def affordable(redraws: Redraws, plans: Plans, done: int) -> Redraws:
 
     Suspects of a pair that both arms draw again wait: its rounds clear most of them.
     """
-    change = redraws.change.within(plans.change)
-    base = redraws.base.within(plans.base) if plans.base else Redraw()
+    change = redraws.change.within(plans.change, plans.still)
+    base = redraws.base.within(plans.base, plans.still) if plans.base else Redraw()
     found = Redraws(change.without_suspects(base.pairs), base.without_suspects(base.pairs))
     left = plans.change.config.gate.budget(plans.change.count) - done
     if found.count(plans) <= left:

@@ -45,11 +45,6 @@ class CallingModels(Record):
         found: Declared = getattr(self, "env", {})
         return found
 
-    @property
-    def replays(self) -> bool:
-        """True if there are no answers but those that are recorded."""
-        return self.models is not None and self.models.mode == "replay"
-
     def handled(self, context: RunContext) -> ModelOptions | None:
         """Return the options of the gateway in this run; `None` if calls do not pass it."""
         return self.models and self.models.in_mode(context.models_mode)
@@ -110,6 +105,12 @@ def gateway_options(agent: object) -> ModelOptions | None:
     return agent.models if isinstance(agent, CallingModels) else None
 
 
+def replays(agent: object) -> bool:
+    """Return True if an agent gets no answers of models but those that are recorded."""
+    options = gateway_options(agent)
+    return options is not None and options.mode == "replay"
+
+
 def _named(declared: Mapping[str, str | None]) -> Iterator[str]:
     """Yield the variables that are passed on, whether they are set or not."""
     yield from (name for name, value in declared.items() if value is None and "*" not in name)
@@ -142,7 +143,7 @@ class Models:
         if self.gateway is None:
             return inner
         process = self.gateway.at(env[ADDRESS])
-        conversation = self.gateway.open(process, number, trial.key)
+        conversation = self.gateway.open(process, number, trial)
         return _Metered(inner, conversation, self.gateway, process.conversations, number)
 
 

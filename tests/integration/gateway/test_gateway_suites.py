@@ -72,6 +72,35 @@ def test_each_arm_is_replayed_from_its_own_cassette(suite: Suite, models: Models
     assert metered["baseline"]["calls"] == metered["baseline"]["replayed"] == 3
 
 
+def test_code_that_breaks_what_both_arms_replay_is_blocked(suite: Suite, models: Models):
+    begin(suite, models, COMPARED)
+    broken = CHAT + "\n\ndef answer(message):\n    return ask(message) and 'crashed'\n"
+    suite.commit("change", **{"bot.py": broken})
+    asked = len(models.requests)
+
+    ended = suite.ci_eval("run", "--models", "replay")
+
+    assert ended.code == 1, ended.out
+    assert "the merge base scores higher in the same job" in ended.out
+    assert len(models.requests) == asked
+
+
+def test_code_that_breaks_what_was_recorded_anew_is_not_proven_by_replays(
+    suite: Suite, models: Models
+):
+    begin(suite, models, COMPARED)
+    broken = CHANGED.replace("+ '!')", "+ '!') and 'crashed'")
+    (suite.folder / "bot.py").write_text(broken)
+    suite.ci_eval("run", "--models", "record", **models.environment())
+    suite.commit("change")
+
+    ended = suite.ci_eval("run", "--models", "replay")
+
+    # All of three cases broke, but each was recorded once in each arm.
+    assert ended.code == 6, ended.out
+    assert suite.report()["comparison"]["base_trials"] == 3
+
+
 def test_a_change_without_a_new_cassette_has_no_verdict(suite: Suite, models: Models):
     begin(suite, models, COMPARED)
     suite.commit("change", **{"bot.py": CHANGED})

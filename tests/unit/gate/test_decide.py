@@ -117,10 +117,17 @@ def test_a_floor_that_is_missed_by_chance_perhaps_is_in_doubt():
     found = verdict("x 0\ny 0\nz 1", min_pass_rate=0.5)
 
     assert found.outcome == "passed"
-    assert said(found, "warns") == [
-        "2 of 3 cases failed (pass rate 33.3%, required 50.0%, at most 91.6%): this may be noise"
-    ]
+    rates = "pass rate 33.3%, required 50.0%, perhaps up to 91.6%"
+    assert said(found, "warns") == [f"2 of 3 cases failed ({rates}): this may be noise"]
+    assert found.undecided == "to decide it, add cases, or set gate.floors: point"
     assert verdict("x 0\ny 0\nz 1", min_pass_rate=0.5, on_inconclusive="fail").outcome == "failed"
+    # Nothing passed: too few to block, but no reason to pass.
+    none = verdict("x 0\ny 0\nz 0", min_pass_rate=0.7, on_inconclusive="rerun")
+    assert none.outcome == "incomplete"
+    assert said(none, "incomplete") == [
+        "3 of 3 cases failed (pass rate 0.0%, required 70.0%, perhaps up to 72.9%): nothing passed"
+    ]
+    assert verdict("x 0\ny 0", min_pass_rate=0.7).undecided
     # Of thirty, not by chance any more.
     many = "\n".join(f"case{n} {int(n % 3 == 0)}" for n in range(30))
     assert verdict(many, min_pass_rate=0.5).outcome == "passed"

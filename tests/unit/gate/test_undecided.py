@@ -69,6 +69,8 @@ def test_a_group_that_broke_as_a_whole_has_no_verdict():
             "make the merge base run (see below), or set",
         ),
         ({"rerun_budget": 2}, {"base_trials": 5}, "raise gate.rerun_budget (now 2)"),
+        ({}, {"base_trials": 5}, "set run.repeats: 3, and record the calls of models again"),
+        ({}, {"base_trials": 5, "rounds": 3}, "raise gate.rerun_budget (now 10)"),
         ({}, {}, "set run.repeats: 3 and store more runs"),
     ],
 )
@@ -76,4 +78,4 @@ def test_the_line_says_what_is_left_to_do(gate, state, said):
     options = GateOptions.model_validate(gate)
     _, found = judged(*DROPPED, GateOptions())
 
-    assert said in what_would_decide(found.model_copy(update=state), options)
+    assert said in what_would_decide(found.model_copy(update=state), options, ())

@@ -16,7 +16,15 @@ from ci_eval.gate import between_runs
 from ci_eval.gate.compare import Examined, examine
 from ci_eval.run.collect import Tally
 from ci_eval.run.plan import Plan, plan
-from ci_eval.run.rerun import Plans, Redraw, Redraws, affordable, next_round, wanted
+from ci_eval.run.rerun import (
+    Plans,
+    Redraw,
+    Redraws,
+    affordable,
+    next_round,
+    still_agents,
+    wanted,
+)
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.run_files.shard_files import FurtherTrials
 from ci_eval.runtime.context import RunContext
@@ -206,7 +214,8 @@ def test_recordings_have_nothing_more_to_tell(planned):
     two = range(2)
     redraw = Redraw(range(1, 2), BOTH, {("live", "e", "x"): two, ("told", "e", "x"): two})
 
-    assert affordable(Redraws(redraw), Plans(planned), 12) == Redraws(
+    plans = Plans(planned, still=still_agents(planned, ()))
+    assert affordable(Redraws(redraw), plans, 12) == Redraws(
         Redraw(range(1, 2), frozenset({("live", "e")}), {("live", "e", "x"): two})
     )
 
