@@ -20,7 +20,7 @@ _MAX_BYTES = 64 * 1024 * 1024
 def changed_cases(meta: RunMeta, start: str, clone: Clone) -> Iterator[str]:
     """Yield, in words, the number of cases of each evalset that changed or went since `start`.
 
-    A comparison with a stored run knows this; only other runs need it.  New cases weaken nothing.
+    New cases weaken nothing.
     """
     for name, evalset in meta.evalsets.items():
         path = (clone.top or clone.folder) / evalset.path

@@ -61,11 +61,11 @@ def rewritten(
         before = read_earlier(document, start, found, context, built)
     if document is None or before is None:
         return
-    yield from weaker(config, before, meta, compared=compared)
+    yield from weaker(config, before, meta)
     yield from changed_files(config, before, start, context)
     if not compared:
         yield from changed_python(config, before, start, context)
-        yield from changed_cases(meta, start, clone)
+    yield from changed_cases(meta, start, clone)
 
 
 def _moved_from(clone: Clone, start: str, place: str) -> Iterator[str]:
@@ -77,12 +77,10 @@ def _moved_from(clone: Clone, start: str, place: str) -> Iterator[str]:
     yield from found[:_MOST_MOVED]
 
 
-def weaker(
-    config: Config, before: EarlierConfig, meta: RunMeta, *, compared: bool
-) -> Iterator[str]:
+def weaker(config: Config, before: EarlierConfig, meta: RunMeta) -> Iterator[str]:
     """Yield, in words, what `config` lets through and the configuration `before` it did not.
 
-    `meta` describes the run; if it is `compared` with a stored one, what that tells is left out.
+    `meta` describes the run.
     """
     now: Mapping[str, Any] = config.document.value
     named, was_named = now.get("name"), before.value.get("name")
@@ -96,9 +94,7 @@ def weaker(
         "store": before.store,
         "criteria": before.facts,
     }
-    told = [*loosened(meta, meta.model_copy(update=was))]
-    if not compared:
-        told += weaker_suite(config, before)
+    told = (*loosened(meta, meta.model_copy(update=was)), *weaker_suite(config, before))
     yield from dict.fromkeys(told)
 
 

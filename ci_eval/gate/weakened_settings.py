@@ -1,4 +1,4 @@
-"""How a change weakens settings that a stored run does not have, or that has no stored run."""
+"""How a change weakens settings that a stored run does not have."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -47,7 +47,7 @@ def unstored(config: Config, before: EarlierConfig) -> Iterator[str]:
 
 
 def weaker_suite(config: Config, before: EarlierConfig) -> Iterator[str]:
-    """Yield, in words, what is no longer judged, or judged otherwise, if no stored run tells."""
+    """Yield, in words, what is no longer judged, or judged otherwise."""
     rate = config.gate.min_pass_rate
     required = before.gate.min_pass_rate is None and _by_threshold(before)
     if required and rate is not None and rate < 1:

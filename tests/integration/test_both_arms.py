@@ -58,6 +58,26 @@ def test_a_broken_case_that_is_run_alone_fails_as_in_the_whole_suite(suite):
     assert (ended.code, "'c3'" in ended.out) == (1, True)
 
 
+@pytest.mark.parametrize("gate", ["{mode: threshold, %s}", "{on_vanished: pass, %s}"])
+def test_a_change_that_removes_what_blocks_it_may_fail_beside_a_stored_run(suite, gate):
+    strict = CONFIG.replace("0.8}", "0.8, ci/exact_match: 1.0}")
+    strict += f"gate: {gate % 'on_loosened: fail'}\n"
+    suite.begin(**{"ci-eval.yaml": strict})
+    suite.ci_eval("run")
+    suite.ci_eval("baseline", "save")
+    suite.commit("baseline")
+    suite.git("checkout", "--quiet", "-B", "main")
+    suite.git("checkout", "--quiet", "-b", "removes")
+    less = strict.replace(", ci/exact_match: 1.0", "")
+    suite.commit("less", **{"ci-eval.yaml": less, "evals/smoke.csv": evalset(3)})
+
+    ended = suite.ci_eval("run")
+
+    assert ended.code == 1, ended.out
+    assert "criterion ci/exact_match is removed" in ended.out
+    assert "evalset smoke: 2 cases changed or removed" in ended.out
+
+
 def test_new_and_changed_cases_that_fail_are_named(suite):
     suite.begin(5)
     cases = (

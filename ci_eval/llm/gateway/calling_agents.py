@@ -143,7 +143,7 @@ class Models:
         if self.gateway is None:
             return inner
         process = self.gateway.at(env[ADDRESS])
-        conversation = self.gateway.open(process, number, trial)
+        conversation = self.gateway.open(process, number, trial.key, again=trial.again)
         return _Metered(inner, conversation, self.gateway, process.conversations, number)
 
 

@@ -36,7 +36,7 @@ from ci_eval.llm.gateway.spending import of_run
 from ci_eval.llm.line_file import shard_file
 from ci_eval.llm.rate_limit import pace_of
 from ci_eval.records.errors import TrialError, UsageError
-from ci_eval.records.trials import Trial
+from ci_eval.records.trials import TrialKey
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import MAX_BODY, Net, connecting
 from ci_eval.runtime.path_checks import contained
@@ -96,11 +96,15 @@ class Gateway:
         """True if an interrupted conversation costs nothing to hold again."""
         return self._options.mode != "live"
 
-    def open(self, process: Process, number: int, trial: Trial) -> Conversation:
-        """Begin a conversation, and return it."""
-        key = trial.key
-        if self._options.mode == "replay" and trial.again is not None:
-            key = key.model_copy(update={"repeat": trial.again})  # the same answers again
+    def open(
+        self, process: Process, number: int, key: TrialKey, *, again: int | None = None
+    ) -> Conversation:
+        """Begin a conversation, and return it.
+
+        One that tries a planned repeat `again` is replayed with the same answers.
+        """
+        if self._options.mode == "replay" and again is not None:
+            key = key.model_copy(update={"repeat": again})
         conversation = Conversation(key)
         if self._options.mode == "record":
             begun = self._cassette.take_begun(conversation.trial)

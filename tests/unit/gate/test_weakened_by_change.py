@@ -369,13 +369,13 @@ CASES = "cases:\n- {id: x, prompt: Hello, expected: Hi}\n- {id: y, prompt: Bye, 
         (CASES.replace("{id: x,", "{id: x, tags: [new],"), []),
     ],
 )
-def test_cases_that_change_are_told_where_no_stored_run_tells(repo, after, told):
+def test_cases_that_change_are_told_whether_or_not_there_is_a_stored_run(repo, after, told):
     config = CONFIG.replace("e.json", "e.yaml")
     repo.commit(**{"ci-eval.yaml": config, "e.yaml": CASES})
     repo.on("work").commit(**{"e.yaml": after})
 
     assert said(repo) == told
-    assert said(repo, compared=True) == []
+    assert said(repo, compared=True) == told
 
 
 def test_a_new_evalset_weakens_nothing_and_an_unreadable_earlier_one_is_told(repo):
