@@ -74,6 +74,10 @@ class Outputs:
     """Called with the report once its documents are written."""
 
 
+_METERED = frozenset({"ci/cost_usd", "ci/model_calls", "ci/tokens"})
+"""Criteria of what the gateway counts."""
+
+
 @dataclass
 class Tally:
     """Counts and values of the results so far."""
@@ -128,10 +132,27 @@ class Tally:
         """The usage of all models that ci-eval called."""
         return (self.judged or JudgeUsage()) + (self.simulation or JudgeUsage())
 
-    def totals(self, cases: Totals) -> Totals:
+    def totals(self, cases: Totals, meta: RunMeta) -> Totals:
         """Return `cases` with the trials, their times and the models that answered."""
-        counted = {"trials": self.trials, "retried": self.retried, "duration_s": self.duration_s}
-        return cases.model_copy(update={**counted, "models": self.columns.models})
+        update = {
+            "trials": self.trials,
+            "retried": self.retried,
+            "duration_s": self.duration_s,
+            "models": self.columns.models,
+            "unmeasured": (*cases.unmeasured, *self._unmetered(meta)),
+        }
+        return cases.model_copy(update=update)
+
+    def _unmetered(self, meta: RunMeta) -> Iterator[str]:
+        """Yield the criteria that judge calls of models, of agents of which no call was seen."""
+        silent = {agent for agent, calls in self.calls.items() if not calls}
+        # A part of the suite may well call none.
+        names = dict.fromkeys((agent, name) for agent, _, name in self.columns.groups)
+        for agent, name in () if meta.filtered else names:
+            facts = meta.criteria[name]
+            limits = facts.judges or facts.max_growth is not None
+            if agent in silent and facts.criterion in _METERED and limits:
+                yield f"{name} with {agent}"
 
     def warnings(self) -> Iterator[str]:
         """Yield remarks on the trials that no score reflects."""

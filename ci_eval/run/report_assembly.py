@@ -125,7 +125,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
     elif baseline and baseline.runs:
         weakened = tuple(dict.fromkeys([*loosened(meta, baseline.runs[0].meta), *weakened]))
     groups = _groups(meta, tally)
-    totals = tally.totals(count_cases(meta, tally.columns, gate))
+    totals = tally.totals(count_cases(meta, tally.columns, gate), meta)
     verdict = decide(
         gate,
         totals,

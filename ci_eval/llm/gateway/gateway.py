@@ -228,7 +228,7 @@ def cassette_of(options: ModelOptions, context: RunContext) -> ModelCassette:
     own = shard_file(context.cassettes, options.cassette) if written else None
     cassette = ModelCassette(path, shown=shown, secrets=context.secrets, own=own)
     if options.mode != "live":
-        cassette.load()
+        cassette.load(resumes=context.resumes and options.mode == "record")
     return cassette
 
 

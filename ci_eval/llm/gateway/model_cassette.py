@@ -109,13 +109,14 @@ class ModelCassette:
         """True if there is a file."""
         return self._file.exists
 
-    def load(self) -> None:
-        """Index the file.
+    def load(self, *, resumes: bool = False) -> None:
+        """Index the file; if a recording `resumes`, without what it replaces.
 
         Raises:
             UsageError: it is not a regular file, not a cassette of this version, or too large.
 
         """
+        replaced: dict[str, dict[Place, Position]] = {}
         for file in filter(None, (self._file, self._own)):
             for position, line in file.lines():
                 if found := _LINE.match(line):
@@ -123,11 +124,13 @@ class ModelCassette:
                     self._found.setdefault(place.trial, {})[place] = position
                 elif anew := _ANEW.fullmatch(line):
                     trial = anew[1].decode()
-                    self._found.pop(trial, None)
+                    replaced[trial] = self._found.pop(trial, {}) or replaced.get(trial, {})
                     self._begun.add(trial)
                 else:
                     self.strange += 1
             self.strange += file.incomplete
+        if not resumes:
+            self._found = {**replaced, **self._found}
         if not self._own and not self._begun:
             self._begun = {*self._found}
 
@@ -323,17 +326,21 @@ def _arranged(lines: Iterator[bytes], stale: Container[Place] = ()) -> Iterable[
     """Return the last line of each call, in the order of trials and of lengths of requests.
 
     In a conversation, requests grow; so this is nearly the order in which they were made.  Calls
-    that are `stale` are left out.
+    that are `stale` are left out, and those of a trial that was recorded anew, unless the provider
+    answered nothing then.
     """
     trials: dict[str, dict[Place, bytes]] = {}
+    replaced: dict[str, dict[Place, bytes]] = {}
     for line in lines:
         if anew := _ANEW.fullmatch(line):
-            trials.pop(anew[1].decode(), None)
+            trial = anew[1].decode()
+            replaced[trial] = trials.pop(trial, {}) or replaced.get(trial, {})
         elif found := _LINE.match(line):
             place = _place(found)
             if place not in stale:
                 trials.setdefault(place.trial, {})[place] = line
-    kept = {place: line for each in trials.values() for place, line in each.items()}
+    known = {**replaced, **trials}
+    kept = {place: line for each in known.values() for place, line in each.items()}
     order = {place: _order(place, line) for place, line in kept.items()}
     return (kept[place] for place in sorted(kept, key=lambda place: order[place]))
 

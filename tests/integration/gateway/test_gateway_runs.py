@@ -425,6 +425,20 @@ def test_validate_names_what_cannot_be_replayed(project, variable):
     assert f"are neither recorded nor counted, and {variable} leads" in warned.err
 
 
+def test_recording_while_the_provider_is_down_keeps_what_was_recorded(project, models):
+    project.agent(PYTHON, CASSETTE, cases=2)
+    project.with_keys(models)
+    project.run("--models", "record")
+    recorded = (project.folder / "models.jsonl").read_text()
+    project.set(OPENAI_BASE_URL="http://127.0.0.1:1/v1")
+
+    ended = project.run("--models", "record", out="again")
+
+    assert ended.code == 6
+    assert (project.folder / "models.jsonl").read_text() == recorded
+    assert project.run("--models", "replay", out="replayed").code == 0
+
+
 def test_an_agent_that_got_nothing_but_errors_is_warned_of(project, models):
     catches = (
         "\n\ndef answer(message):\n    try:\n        return ask(message)\n"
@@ -447,9 +461,15 @@ def test_an_agent_that_passes_the_gateway_by_is_warned_of(project, models):
     project.agent("def answer(message):\n    return message\n", "live", cases=1)
     project.with_keys(models)
 
-    project.run()
+    shown = project.run()
     comment = (project.folder / "out/comment.md").read_text()
+    project.edit("ci/tokens: {}", "ci/tokens: 100")
+    judged = project.run()
+    part = project.run("--case", "c0")
+
+    assert (shown.code, judged.code, part.code) == (0, 6, 0)
     assert "no call of a model passed the gateway" in comment
+    assert "criteria with nothing to measure in any case: ci/tokens with bot" in judged.out
 
 
 def test_a_secret_in_a_conversation_is_not_recorded(project, models):

@@ -89,6 +89,22 @@ def test_a_trial_that_is_recorded_anew_loses_what_it_had(tmp_path: Path):
     assert len(opened(path)) == 2
 
 
+def test_a_trial_that_got_no_answer_when_it_was_recorded_anew_keeps_what_it_had(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    add(opened(path), place(1))
+    again = opened(path)
+    for _ in range(2):  # the provider is down for two runs
+        again.anew(digest_of_trial(key()))
+
+    resumed = ModelCassette(path, shown="c", secrets=SECRETS)
+    resumed.load(resumes=True)
+    assert text_at(resumed, place(1)) is None  # it is asked again
+    assert text_at(opened(path), place(1)) == "t"
+    again.tidy()
+    assert "anew" not in path.read_text()
+    assert text_at(opened(path), place(1)) == "t"
+
+
 def test_a_resumed_run_knows_which_trials_an_interrupted_one_began(tmp_path: Path):
     path = tmp_path / "c.jsonl"
     begun, other = key(), key("other")
@@ -265,7 +281,7 @@ def test_a_committed_link_beside_the_cassette_is_not_written_through(tmp_path: P
 
 TRIALS = [key(case, repeat) for case in "abc" for repeat in (0, 1)]
 RECORDING = st.lists(
-    st.tuples(st.integers(0, len(TRIALS) - 1), st.booleans(), st.integers(1, 3)), max_size=20
+    st.tuples(st.integers(0, len(TRIALS) - 1), st.booleans(), st.integers(0, 3)), max_size=20
 )
 """What a run records: a trial, whether anew, and how many requests."""
 
