@@ -78,7 +78,7 @@ def _main(arguments: list[str]) -> int:
         sys.stderr.write("interrupted\n")
         return ExitCode.INTERRUPTED
     except SystemExit as exc:
-        # On a closed pipe click exits with 1, which is one of our verdicts; 0 ends a completion.
+        # 1, with which click may exit, is one of our verdicts; 0 ends a completion.
         return ExitCode.INTERRUPTED if exc.code else ExitCode.PASSED
     except click.ClickException as exc:
         return _refused(exc, as_json=as_json)

@@ -6,6 +6,7 @@ usual encoding (`encodings.py`), even split over consecutive values.  Deliberate
 reversing or encrypting, cannot be detected: redaction helps against accidents and naive attempts.
 """
 
+import os
 import re
 import sys
 from collections import defaultdict
@@ -328,11 +329,23 @@ class _Stream:
         text = "".join(self._held)
         self._held.clear()
         if text:
-            self._stream.write(self.secrets.text(text))
+            with self._reader_may_leave():
+                self._stream.write(self.secrets.text(text))
 
     def flush(self) -> None:
         self.write_held()
-        self._stream.flush()
+        with self._reader_may_leave():
+            self._stream.flush()
+
+    @contextmanager
+    def _reader_may_leave(self) -> Iterator[None]:
+        """Drop what nobody reads any more; the exit code still says how the command ended."""
+        try:
+            yield
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())  # so that Python's last flush succeeds, too
+            os.close(nowhere)
 
     def writelines(self, lines: Iterable[str]) -> None:
         self.write("".join(lines))

@@ -160,10 +160,11 @@ def test_a_bug_of_ours_is_not_a_verdict(project):
     assert "This is a bug in ci-eval" in ended.stderr
 
 
-@pytest.mark.slow
-def test_a_reader_that_has_had_enough_is_no_bug(project):
+@pytest.mark.parametrize(("command", "code"), [("schema", 0), ("run -q", 6)])
+def test_a_reader_that_has_had_enough_changes_no_exit_code(project, command, code):
+    project.traces(GREETS, REFUNDS)
     with subprocess.Popen(
-        [sys.executable, "-m", "ci_eval", "schema"],
+        [sys.executable, "-m", "ci_eval", *command.split()],
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -174,7 +175,7 @@ def test_a_reader_that_has_had_enough_is_no_bug(project):
         assert printing.stderr
         said = printing.stderr.read()
 
-    assert printing.returncode == 2
+    assert printing.returncode == code
     assert said == ""
 
 
