@@ -33,6 +33,10 @@ def replacing(path: Path) -> Iterator[IO[str]]:
         with draft.open("x", encoding="utf-8", newline="\n") as file:
             yield file
         draft.replace(path)
+    except OSError as exc:
+        if str(exc.filename) == str(draft):
+            exc.filename = str(path)  # the name that users know
+        raise
     finally:
         draft.unlink(missing_ok=True)
 
