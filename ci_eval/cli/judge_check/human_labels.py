@@ -8,10 +8,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from ci_eval.cli.judge_check.calibrated_criterion import Bar, Chosen
+from ci_eval.cli.judge_check.calibrated_criterion import Chosen
 from ci_eval.records.bounds import MAX_VALUE
 from ci_eval.records.cases import EvalCase, Json, Record
 from ci_eval.records.errors import NothingSelectedError, Problem, UsageError
+from ci_eval.records.results import CriterionFacts
 from ci_eval.text.json_stream import Element, walk_lines
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain
@@ -195,7 +196,7 @@ class _Reader(Generic[L, S]):
         found = []
         for each in given:
             try:
-                found.append(label_of(each, self._chosen.bar))
+                found.append(label_of(each, self._chosen.facts))
             except ValueError as exc:
                 self.refuse(str(exc), number, "label")
         if not given:
@@ -236,7 +237,7 @@ def _with_id(value: Mapping[str, Any]) -> dict[str, Any]:
     return {key: each for key, each in named.items() if key != "eval_id"}
 
 
-def label_of(value: Json, bar: Bar) -> Label:
+def label_of(value: Json, facts: CriterionFacts) -> Label:
     """Return the label that a person wrote.
 
     Raises:
@@ -246,10 +247,10 @@ def label_of(value: Json, bar: Bar) -> Label:
     if isinstance(value, bool):
         return Label(value)
     if isinstance(value, int | float):
-        low, high = bar.bounds or (-MAX_VALUE, MAX_VALUE)
+        low, high = facts.interval or (-MAX_VALUE, MAX_VALUE)
         if not low <= value <= high:
             raise ValueError(f"a score lies between {low:g} and {high:g}, found {describe(value)}")
-        return Label(bar.passes(value), float(value))
+        return Label(facts.passes(value), float(value))
     word = value.strip().lower() if isinstance(value, str) else ""
     if word not in _WORDS:
         raise ValueError(
