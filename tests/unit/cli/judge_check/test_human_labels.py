@@ -10,6 +10,7 @@ from ci_eval.cli.judge_check.calibrated_criterion import Chosen
 from ci_eval.cli.judge_check.human_labels import Form, Label, Line, label_of, read_labels
 from ci_eval.records.errors import NothingSelectedError, UsageError
 from ci_eval.records.results import CriterionFacts
+from ci_eval.text.file_problems import MAX_PROBLEMS
 
 FACTS = CriterionFacts(criterion="adk/final_response_match_v2", threshold=0.6, interval=(0.0, 1.0))
 CHOSEN = Chosen("answers", FACTS)
@@ -187,4 +188,4 @@ def test_a_file_of_too_many_labels_is_refused(read, monkeypatch):
 
 
 def test_a_file_of_another_kind_has_a_bounded_number_of_problems(read):
-    assert len(told(read, *["nonsense"] * 500)) == module.MAX_PROBLEMS
+    assert len(told(read, *["nonsense"] * 500)) == MAX_PROBLEMS
