@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +17,7 @@ from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.run_files.file_names import REPORT_FOLDER
+from ci_eval.runtime.environments import own_python
 
 MAX_FILES = 50_000
 """Maximum number of files examined."""
@@ -28,7 +29,6 @@ MAX_LOOKED_INTO = 2_000
 """How many files are looked into as evalsets, and as many as recordings."""
 INTERPRETER = "bin/python"
 """The interpreter of an environment, from its folder."""
-_ENVIRONMENT = ".venv"
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "env", "dist", "build", "target"}
     | {"vendor", REPORT_FOLDER}
@@ -99,7 +99,8 @@ def required_packages(root: Path, folder: str) -> str:
 
     Empty if there is no such file.
     """
-    for each in _upwards(folder):
+    start = PurePosixPath(folder)
+    for each in (start, *start.parents):
         requirements = each / "requirements.txt"
         if (root / requirements).is_file():
             return shlex.join(["-r", str(requirements)])
@@ -113,13 +114,8 @@ def environment_of(root: Path, folder: str) -> str:
 
     Empty if there is none.
     """
-    found = (each / _ENVIRONMENT for each in _upwards(folder))
-    return next((str(each) for each in found if _is_program(root / each / INTERPRETER)), "")
-
-
-def _upwards(folder: str) -> Iterable[PurePosixPath]:
-    start = PurePosixPath(folder)
-    return dict.fromkeys((start, *start.parents))
+    python = own_python(root / folder, root)
+    return python.parents[1].relative_to(root).as_posix() if python else ""
 
 
 def is_for_evals(folder: PurePosixPath) -> bool:
@@ -237,10 +233,6 @@ def _recording_format(head: Json, syntax: Syntax) -> object | None:
         case [{"eval_id": _, "invocations": _} | {"eval_id": _, "error": _}, *_]:
             return "ci-eval"
     return points.recording.of(head, syntax)
-
-
-def _is_program(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
 
 
 def _changed(path: Path) -> int:
