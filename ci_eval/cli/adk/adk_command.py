@@ -56,12 +56,7 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     only these cases. ADK's output goes to stdout, its result files to
     AGENT_DIR/.adk/eval_history, and the reports of ci-eval to --out. With --eval_storage_uri the
     evalsets named by id are read from that bucket, and results are written to it.
-
-    \b
-    ci-eval adk agents/shop agents/shop/smoke.evalset.json --print_detailed_results
-    ci-eval adk agents/shop smoke:greets,refunds --interpreter .venv/bin/python
-    ci-eval adk agents/shop smoke --eval_storage_uri gs://bucket
-    """  # noqa: D301  # click wants this mark as it is
+    """
     options = Options(
         agent=agent_dir,
         sets=sets,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import command_inputs, console
-from ci_eval.cli.examples import Group
+from ci_eval.cli.command_help import Group
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.cli.judge_check import judge_verdicts
 from ci_eval.cli.judge_check.calibrated_criterion import choose, choose_of
