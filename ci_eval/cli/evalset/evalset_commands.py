@@ -8,7 +8,7 @@ import click
 
 from ci_eval.cli.command_help import Group
 from ci_eval.cli.command_inputs import context_of
-from ci_eval.cli.console import say_problems
+from ci_eval.cli.console import out_table, say_problems
 from ci_eval.cli.evalset import added_cases, evalset_conversion
 from ci_eval.cli.evalset.adk_scenario_ids import with_adk_ids
 from ci_eval.cli.evalset.command_files import File, file_at
@@ -72,14 +72,9 @@ def list_sets(folder: str, *, as_json: bool) -> int:
             rows.append({**found, "cases": opened.facts.cases})
     if as_json:
         print_json(rows)
-    else:
-        for row in rows:
-            row["cases"] = None if row["cases"] is None else counted(row["cases"], "case")
-        table = [["-" if cell is None else terminal(cell) for cell in row.values()] for row in rows]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for cells in table:
-            padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-            click.echo("  ".join(padded).rstrip())
+    elif rows:
+        cells = [["-" if each is None else str(each) for each in row.values()] for row in rows]
+        out_table(tuple(rows[0]), [tuple(each) for each in cells])
     say_problems(problems)
     return ExitCode.USAGE_ERROR if problems else ExitCode.PASSED
 
