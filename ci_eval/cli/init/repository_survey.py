@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from ci_eval.cli.init.surveyed_agents import Sources, read_sources
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.open_evalset import open_evalset, reader_of
-from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.formats.sniff import ENDINGS, SURE_ENDINGS, read_head, syntax_of
 from ci_eval.plugins import points
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.records.cases import Json
@@ -36,10 +36,6 @@ _SKIPPED = frozenset(
 """Folders of what is made or fetched; our own reports would only tell of themselves."""
 _HIDDEN = frozenset({".adk"})
 """The hidden folders that are searched: ADK keeps its results there."""
-SURE_ENDINGS = (".evalset.json", ".test.json")
-"""Endings that only evalsets have: such a file that cannot be read is named."""
-OTHER_ENDINGS = (".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
-"""Endings of evalsets, except `.json`, which eval configs have as well."""
 _EVALS = re.compile(r"(?<![a-z])evals?(?![a-z])|evalset|evaluation|golden", re.IGNORECASE)
 """Names of folders and files that may be of evalsets."""
 _RECORDED = re.compile(
@@ -182,7 +178,7 @@ def _may_be_evalset(file: str) -> bool:
     if ".json:" in file:
         return False  # a configuration would read what follows as the names of cases
     return file.endswith(SURE_ENDINGS) or (
-        file.endswith((".json", *OTHER_ENDINGS))
+        file.endswith(ENDINGS)
         and bool(_EVALS.search(file))
         and not _EVAL_CONFIG.fullmatch(_name(file))
         and "/.adk/" not in f"/{file}"
