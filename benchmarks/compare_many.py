@@ -19,7 +19,6 @@ from ci_eval.records.errors import ExitCode
 from ci_eval.records.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.run_files.run_file import RunWriter
-from ci_eval.run_files.score_cell import passes
 
 TRIALS = 100_000
 REPEATS = (5, 1)
@@ -70,7 +69,7 @@ def _result(case: int, repeat: int, number: int, *, broken: bool) -> TrialResult
 def _score(named: tuple[str, CriterionFacts], value: float) -> Score:
     """Return a score of one invocation, with evidence where it failed, as criteria do."""
     name, facts = named
-    passed = passes(value, facts)
+    passed = facts.passes(value)
     status = Status.PASSED if passed else Status.FAILED
     evidence = None if passed else {"expected": measure.question(1), "actual": "Sunny."}
     return Score(

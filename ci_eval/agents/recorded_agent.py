@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, ClassVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ci_eval.formats import known_formats
 from ci_eval.formats.sniff import syntax_of
@@ -17,20 +17,16 @@ from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import Agent, RecordingReader, RunningAgent, Session, agent
 from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import Problem, TrialError, UsageError, failure_kind
-from ci_eval.records.trials import Numbering, Recording, Trial, Try
+from ci_eval.records.trials import Recording, Trial, Try
+from ci_eval.run_files.journal import MAX_LINE_BYTES
+from ci_eval.run_files.recorded_lines import RecordedLine, parsed, recorded_lines
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
 from ci_eval.runtime.storage.gcs import GcsOptions, Storage
 from ci_eval.runtime.storage.gs_uri import Place, is_place
 from ci_eval.text.json_stream import JsonFile
 from ci_eval.text.json_text import TRACE_DEPTH, NotJsonError, parse_json
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import dotted, reading
-
-MAX_LINE_BYTES = 64 * 1024 * 1024
-"""The longest line of a recording, in bytes."""
-MAX_PROBLEMS = 100
-"""The most problems reported of a recording."""
+from ci_eval.text.yaml_files import reading
 
 
 @agent("recorded")
@@ -228,38 +224,16 @@ def _has_lines(path: Path) -> bool:
 
 
 def _index_lines(path: Path, shown: str) -> _Index:
-    index, numbering = _Index(), Numbering()
-    problems: list[Problem] = []
-    with path.open("rb") as file:
-        offset = 0
-        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES), b""), 1):
-            try:
-                if line.strip():
-                    found = _recording(line)
-                    key = numbering.number(found, found.agent, index)
-                    index.put(key, offset)
-            except ValidationError as exc:
-                for loc, message in explain(exc, _Line):
-                    problems.append(Problem(message, shown, number, dotted(loc)))
-            except ValueError as exc:
-                problems.append(Problem(str(exc), shown, number))
-            if len(problems) >= MAX_PROBLEMS:
-                break
-            offset += len(line)
-    if problems:
-        raise UsageError(problems=problems)
+    index = _Index()
+    for line, offset in recorded_lines(path, _Line, index, shown=shown):
+        index.put(line.identity, offset)
     return index
 
 
-class _Line(Recording):
+class _Line(RecordedLine):
     """One line of a recording in our own format."""
 
     eval_id: str
-    agent: str | None = None
-
-
-def _recording(line: bytes) -> _Line:
-    return _Line.model_validate(parse_json(line, max_depth=TRACE_DEPTH))
 
 
 # --- Replaying --------------------------------------------------------------------------------
@@ -282,7 +256,7 @@ class _Replay:
             raise TrialError("not_recorded", self._missing(key.evalset, key.case, key.repeat))
         if isinstance(found, int):
             self.file.seek(found)
-            found = _recording(self.file.readline(MAX_LINE_BYTES))
+            found = parsed(self.file.readline(MAX_LINE_BYTES), _Line)
         if found.error is not None:
             raise TrialError(failure_kind(found.error_kind), found.error)
         return _RecordedSession(found)

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 import click
 
 from ci_eval.cli import logs
-from ci_eval.cli.examples import add_examples
+from ci_eval.cli.command_help import add_examples
 from ci_eval.cli.exit_codes import complain, guarded, naming_files
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 

@@ -6,12 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pydantic import BaseModel
-
 from ci_eval.cli.reference import FACTS, KINDS, catalogue, facts, options_of
-from ci_eval.config.config_schema import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions
 from ci_eval.config.presets import PRESETS, Preset, expanded
-from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.plugin import Plugin
 from ci_eval.records.errors import UnknownPluginError
@@ -19,32 +15,6 @@ from ci_eval.text.suggest import did_you_mean
 
 _INHERITED = ("threshold", "enabled", "tier", "max_growth")
 """Options common to all criteria, listed last."""
-
-
-_CONFIG: dict[str, type[BaseModel]] = {
-    "At the top": ConfigFile,
-    "Under `evalsets:`, each": EvalSetSpec,
-    "Under `judge:`": JudgeOptions,
-    "Under `run:`": RunOptions,
-    "Under `gate:`": GateOptions,
-    "Under `matrix:`, each row": MatrixRow,
-}
-"""The parts of a configuration that are not plugins."""
-
-
-def contents(kind: str) -> str:
-    """Return a table of all plugins of a kind, with links to their sections."""
-    entries = catalogue(kind, options=False)[kind]
-    heads = ("Name", *(FACTS if kind == "criteria" else ()), "What it is")
-    rows = [
-        (f"[`{_name(each)}`](#{anchor(_name(each))})", *facts(each), each["summary"])
-        for each in entries
-    ]
-    return _table(heads, rows)
-
-
-def _name(entry: dict[str, Any]) -> str:
-    return str(entry["name"])
 
 
 def anchor(heading: str) -> str:
@@ -62,7 +32,7 @@ def presets() -> Iterator[str]:
         doc = inspect.cleandoc(model.__doc__ or "")
         example = f"```yaml\npreset: {_asked(name, model)}\n```"
         specs = expanded(name, model.example)
-        parts = [f"## `{name}`", doc, example, _specs(specs), _option_table(options_of(model))]
+        parts = [f"## `{name}`", doc, example, _specs(specs), option_table(options_of(model))]
         yield "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -78,19 +48,7 @@ def _specs(specs: dict[str, dict[str, Any]]) -> str:
         shown = ", ".join(f"`{key}: {_flow(value)}`" for key, value in said.items())
         judged = "yes" if KINDS["criteria"][name].judged else "no"
         rows.append((f"[`{name}`](criteria.md#{anchor(name)})", judged, shown))
-    return _table(("Criterion", "judge", "Options"), rows)
-
-
-def config_keys() -> Iterator[str]:
-    """Yield a table of keys for each part of a configuration that is not a plugin."""
-    for heading, model in _CONFIG.items():
-        yield f"## {heading}\n\n{_option_table(options_of(model), head='Key')}\n"
-
-
-def pages(kind: str) -> Iterator[str]:
-    """Yield the page of each plugin of a kind."""
-    for name in KINDS[kind]:
-        yield page(kind, name)
+    return table(("Criterion", "judge", "Options"), rows)
 
 
 def page(kind: str, name: str) -> str:
@@ -123,7 +81,7 @@ def _more(model: type[Plugin], entry: dict[str, Any]) -> Iterator[str]:
         # `max_growth` is only for criteria without an interval.
         options.pop("max_growth", None)
     if options:
-        yield _option_table(options)
+        yield option_table(options)
 
 
 def _example(model: type[AnyCriterion]) -> str:
@@ -149,11 +107,12 @@ def _flow(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _option_table(options: dict[str, dict[str, Any]], *, head: str = "Option") -> str:
+def option_table(options: dict[str, dict[str, Any]]) -> str:
+    """Return a table of options, given by their schemas; empty if there are none."""
     if not options:
         return ""
     names = sorted(options, key=lambda name: name in _INHERITED)
-    return _table((head, "Default", "Meaning"), [_row(name, options[name]) for name in names])
+    return table(("Option", "Default", "Meaning"), [_row(name, options[name]) for name in names])
 
 
 def _row(name: str, option: dict[str, Any]) -> tuple[str, str, str]:
@@ -163,7 +122,8 @@ def _row(name: str, option: dict[str, Any]) -> tuple[str, str, str]:
     return f"`{name}`", shown, option["description"]
 
 
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a Markdown table."""
     ruled = [heads, ("---",) * len(heads), *rows]
     escaped = ([cell.replace("|", "\\|") for cell in row] for row in ruled)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)

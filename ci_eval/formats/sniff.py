@@ -20,11 +20,20 @@ _BY_SUFFIX: dict[str, Syntax] = {
 }
 ENDINGS = (".json", *_BY_SUFFIX)
 """The endings of files that may be evalsets."""
+SURE_ENDINGS = (".evalset.json", ".test.json")
+"""The endings that only evalsets have."""
 
 
 def syntax_of(path: Path) -> Syntax:
     """Return the syntax for a file's suffix; JSON by default."""
     return _BY_SUFFIX.get(path.suffix.lower(), "json")
+
+
+def without_ending(name: str) -> str:
+    """Return the name of a file without its ending, if that is one of an evalset."""
+    endings = (*SURE_ENDINGS, *ENDINGS)
+    ending = next((each for each in endings if name.lower().endswith(each)), "")
+    return name[: len(name) - len(ending)]
 
 
 def read_head(path: Path, *, shown: str) -> Json:

@@ -16,7 +16,7 @@ from ci_eval.gate.exemptions import Excuses, GroupName, covers, in_force
 from ci_eval.records.findings import GroupKey, Vanished
 from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.run_files.score_cases import Cases
-from ci_eval.run_files.score_cell import Cell, best_of, mean, passes
+from ci_eval.run_files.score_cell import Cell, best_of, mean
 from ci_eval.run_files.score_column import LOST, Column, passing
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats.intervals import mean_interval
@@ -290,7 +290,7 @@ class Group:
 
     def passed(self, value: float) -> bool:
         """Return True if `value` passes."""
-        return passes(value, self.facts)
+        return self.facts.passes(value)
 
     def failures(self, values: Sequence[float]) -> int:
         """Return the number of `values` that do not pass."""

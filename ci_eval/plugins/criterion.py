@@ -9,7 +9,7 @@ from ci_eval.plugins.plugin import Plugin
 from ci_eval.records.bounds import MAX_VALUE, Value
 from ci_eval.records.cases import EvalCase, Invocation, Json, Status
 from ci_eval.records.evalset_facts import CaseFacts
-from ci_eval.records.results import InvocationScore, Score, Tier
+from ci_eval.records.results import InvocationScore, Score, Tier, meets
 from ci_eval.records.stated_expectations import UNSTATED, Expectation, states
 from ci_eval.text.suggest import as_share
 
@@ -204,7 +204,5 @@ class AnyCriterion(Plugin):
         """Return the status of `value`, compared with the threshold."""
         if value is None:
             return Status.SKIPPED
-        if self.threshold is None:
-            return Status.PASSED
-        good = value >= self.threshold if self.direction == "higher" else value <= self.threshold
+        good = meets(value, self.threshold, self.direction)
         return Status.PASSED if good else Status.FAILED

@@ -10,14 +10,12 @@ from pydantic import BaseModel, ValidationError
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.trials import Recording
+from ci_eval.text.file_problems import FileProblems
 from ci_eval.text.json_text import JsonText
 from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import MAX_TEXT, Loc
+from ci_eval.text.yaml_files import MAX_TEXT, Loc, dotted
 
 M = TypeVar("M", bound=BaseModel)
-
-MAX_PROBLEMS = 100
-"""Maximum number of problems reported per file."""
 
 
 def refuse_long(path: Path, *, shown: str) -> None:
@@ -64,15 +62,15 @@ def read_each(
 
     """
     found: list[Recording] = []
-    problems: list[Problem] = []
+    problems = FileProblems(document.shown)
     for place, value in values.items():
         try:
             found.append(convert(model.model_validate(value)))
         except ValidationError as exc:
-            errors = explain(exc, model)
-            problems += [document.problem(message, (*place, *loc)) for loc, message in errors]
-    if problems:
-        raise UsageError(problems=problems[:MAX_PROBLEMS])
+            for inner, message in explain(exc, model):
+                loc = (*place, *inner)
+                problems.add(message, document.line(loc), dotted(loc))
+    problems.raise_errors()
     return found
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ci_eval.recordings._jaeger_spans import as_otlp, is_jaeger_span
-from ci_eval.recordings._recording_reading import MAX_PROBLEMS
 from ci_eval.recordings._span_attributes import first, raw_attributes, text_in, tree_of
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
+from ci_eval.text.file_problems import FileProblems
 from ci_eval.text.json_text import (
     MAX_DEPTH,
     NotJsonError,
@@ -97,17 +97,16 @@ def read_spans(path: Path, *, shown: str) -> list[Span]:
     """
     text = read_text(path, shown=shown)
     found: list[Span] = []
-    problems: list[Problem] = []
+    problems = FileProblems(shown)
     for value, line in _values(text, shown):
         try:
             for raw, resource in _raw_spans(value):
                 found.append(_span(raw, resource, f"#{len(found)}"))
         except _NoSpanError as exc:
-            problems.append(Problem(str(exc), shown, line))
-    if not found and not problems:
-        problems = [Problem("holds no spans", shown, 1)]
-    if problems:
-        raise UsageError(problems=problems[:MAX_PROBLEMS])
+            problems.add(str(exc), line)
+    if not found and not problems.found:
+        problems.add("holds no spans", 1)
+    problems.raise_errors()
     return sorted(found, key=lambda span: math.inf if span.start is None else span.start)
 
 

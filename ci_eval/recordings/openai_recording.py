@@ -7,11 +7,11 @@ from ci_eval.formats.event_lists import invocations
 from ci_eval.formats.openai_messages import is_message, is_talk, read_talk
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._recording_reading import MAX_PROBLEMS, numbered, refuse_long
+from ci_eval.recordings._recording_reading import numbered, refuse_long
 from ci_eval.records.cases import Json
-from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.trials import Recording
-from ci_eval.text.json_stream import Element, JsonFile, walk_lines
+from ci_eval.text.file_problems import FileProblems
+from ci_eval.text.json_stream import Element, JsonFile, Refuse, walk_lines
 from ci_eval.text.json_text import parse_strict
 from ci_eval.text.yaml_files import Loc, dotted, read_text
 
@@ -36,29 +36,21 @@ class OpenAIMessages(RecordingReader):
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""
         refuse_long(path, shown=shown)
-        problems: list[Problem] = []
+        problems = FileProblems(shown)
         found = []
-        for element, where in _elements(path, shown, problems):
+        for element, where in _elements(path, shown, problems.add):
             talk, wrong = read_talk(element.value)
             for loc, message in wrong:
-                place = dotted((*where, *loc))
-                problems.append(Problem(message, shown, element.line_of(loc), place))
-            if len(problems) >= MAX_PROBLEMS:
-                break
+                problems.add(message, element.line_of(loc), dotted((*where, *loc)))
             if talk:
                 turns = invocations(talk.events())
                 found.append(Recording(eval_id=talk.case, session=talk.id, invocations=turns))
-        if problems:
-            raise UsageError(problems=problems[:MAX_PROBLEMS])
+        problems.raise_errors()
         return numbered(found)
 
 
-def _elements(path: Path, shown: str, problems: list[Problem]) -> Iterator[tuple[Element, Loc]]:
+def _elements(path: Path, shown: str, refuse: Refuse) -> Iterator[tuple[Element, Loc]]:
     """Yield the conversations of a file, each with its location."""
-
-    def refuse(message: str, line: int) -> None:
-        problems.append(Problem(message, shown, line))
-
     if syntax_of(path) == "jsonl":
         for element in walk_lines(path, shown=shown, refuse=refuse):
             yield element, ()

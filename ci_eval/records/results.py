@@ -159,6 +159,17 @@ class CriterionFacts(Stored):
         """True if it decides whether a case passes: it has a threshold, and blocks."""
         return not self.informational and self.tier == "block"
 
+    def passes(self, value: float) -> bool:
+        """Return True if `value` meets the threshold, or if there is none."""
+        return meets(value, self.threshold, self.better)
+
+
+def meets(value: float, threshold: float | None, better: Literal["higher", "lower"]) -> bool:
+    """Return True if `value` meets `threshold`, or if that is `None`."""
+    if threshold is None:
+        return True
+    return value >= threshold if better == "higher" else value <= threshold
+
 
 class RunMeta(Stored):
     """Metadata of a run."""

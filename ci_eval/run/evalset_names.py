@@ -1,13 +1,14 @@
-"""Names of evalsets that a configuration gives by paths and patterns."""
+"""Names of evalsets that are given by paths and patterns."""
 
 from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
 
-from ci_eval.formats.sniff import ENDINGS
+from ci_eval.formats.sniff import ENDINGS, without_ending
 from ci_eval.runtime.storage.gs_uri import is_place
 
 _SUGGESTED = (".evalset.json", *ENDINGS)
+_LONGEST_NAME = 80
 _SUFFIXES = (".evalset.json", ".test.json", ".json")
 
 
@@ -41,3 +42,22 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
             name += "+"
         names[name] = path
     return names
+
+
+def unique_names(paths: Sequence[str]) -> dict[str, str]:
+    """Return a name for each of `paths`: that of the file, with a number where it is taken."""
+    names: dict[str, str] = {}
+    for path in paths:
+        names[path] = free_name(without_ending(PurePosixPath(path).name), names.values())
+    return names
+
+
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """Return `wanted` as a name of a configuration, with a number where it is in `taken`."""
+    known = set(taken)
+    name = base = wanted.strip(". ")[:_LONGEST_NAME] or "evals"
+    number = 1
+    while name in known:
+        number += 1
+        name = f"{base}-{number}"
+    return name

@@ -86,12 +86,12 @@ class Cell:
         """Return the status; failed if it fails whatever the missing observations."""
         if self.errors:
             best_mean = self.with_missing(best_of(facts))
-            fails = self.measured and best_mean is not None and not passes(best_mean, facts)
+            fails = self.measured and best_mean is not None and not facts.passes(best_mean)
             return Status.FAILED if fails else Status.ERROR
         value = self.value
         if value is None:
             return Status.SKIPPED
-        return Status.PASSED if passes(value, facts) else Status.FAILED
+        return Status.PASSED if facts.passes(value) else Status.FAILED
 
 
 def best_of(facts: CriterionFacts) -> float | None:
@@ -104,13 +104,6 @@ def worst_of(facts: CriterionFacts) -> float | None:
     """Return the worst possible value; `None` if unbounded."""
     least = min if facts.better == "higher" else max
     return least(facts.interval) if facts.interval else None
-
-
-def passes(value: float, facts: CriterionFacts) -> bool:
-    """Return True if `value` meets the threshold, or if there is none."""
-    if facts.threshold is None:
-        return True
-    return value >= facts.threshold if facts.better == "higher" else value <= facts.threshold
 
 
 def mean(values: Sequence[float]) -> float:

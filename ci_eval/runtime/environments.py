@@ -61,6 +61,7 @@ it is set, and may be a pattern such as `LANGFUSE_*`.
 """
 
 
+_OWN_PYTHON = ".venv/bin/python"
 _LOOKED_UP = re.compile(r"KeyError: '(\w+)'")
 _ALTERNATIVES = {"GOOGLE_API_KEY", "GEMINI_API_KEY"}
 """Variables of which one is enough."""
@@ -101,6 +102,18 @@ def find_program(name: str, *, root: Path, env: Mapping[str, str]) -> str | None
     if os.path.dirname(name):  # noqa: PTH120  # `Path` drops a leading `./`
         return shutil.which(os.path.abspath(root / name))  # noqa: PTH100  # keeps symlinks
     return shutil.which(name, path=env.get("PATH", ""))
+
+
+def own_python(folder: Path, top: Path) -> Path | None:
+    """Return the Python of the nearest `.venv` in `folder` or above it, up to `top`."""
+    folders = (folder, *(each for each in folder.parents if each.is_relative_to(top)))
+    found = (each / _OWN_PYTHON for each in folders)
+    return next(filter(is_program, found), None)
+
+
+def is_program(path: Path) -> bool:
+    """Return True if there is an executable file at `path`."""
+    return path.is_file() and os.access(path, os.X_OK)
 
 
 def find_agent_program(name: str, context: RunContext, declared: Variables) -> str | None:

@@ -4,16 +4,20 @@
 """
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from pydantic import BaseModel
 from support.error_reference import declared, error_classes, exit_codes, failure_kinds
 from support.markdown_pages import DOCS, sections
 
-from ci_eval.cli import reference_pages
-from ci_eval.cli.reference import KINDS
+from ci_eval.cli.reference import FACTS, KINDS, catalogue, facts, options_of
+from ci_eval.cli.reference_pages import anchor, option_table, page, presets, table
+from ci_eval.config.config_schema import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions
 from ci_eval.config.load_config import load
+from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.records.errors import FailureKind
 from ci_eval.runtime.context import RunContext
 
@@ -84,16 +88,44 @@ What each kind of error means, and what to do. [Troubleshooting](../troubleshoot
 single messages."""
 
 
+PARTS: dict[str, type[BaseModel]] = {
+    "At the top": ConfigFile,
+    "Under `evalsets:`, each": EvalSetSpec,
+    "Under `judge:`": JudgeOptions,
+    "Under `run:`": RunOptions,
+    "Under `gate:`": GateOptions,
+    "Under `matrix:`, each row": MatrixRow,
+}
+"""The parts of a configuration that are not plugins."""
+
+
+def contents(kind: str) -> str:
+    """Return a table of all plugins of a kind, with links to their sections."""
+    heads = ("Name", *(FACTS if kind == "criteria" else ()), "What it is")
+    rows = [
+        (f"[`{each['name']}`](#{anchor(each['name'])})", *facts(each), each["summary"])
+        for each in catalogue(kind, options=False)[kind]
+    ]
+    return table(heads, rows)
+
+
+def config_keys() -> Iterator[str]:
+    """Yield a table of keys for each part of a configuration that is not a plugin."""
+    for heading, model in PARTS.items():
+        keys = option_table(options_of(model)).replace("Option", "Key", 1)
+        yield f"## {heading}\n\n{keys}\n"
+
+
 def document(name: str) -> str:
     """Return the page that should be in the file of that name."""
     if name == "presets":
-        parts = [PRESETS, *reference_pages.presets()]
+        parts = [PRESETS, *presets()]
     elif name == "config":
-        parts = [CONFIG, *reference_pages.config_keys()]
+        parts = [CONFIG, *config_keys()]
     elif name == "errors":
         parts = [ERRORS, exit_codes(), error_classes(), failure_kinds()]
     else:
-        parts = [OPENINGS[name], reference_pages.contents(name), *reference_pages.pages(name)]
+        parts = [OPENINGS[name], contents(name), *(page(name, each) for each in KINDS[name])]
     return "\n\n".join(part.strip("\n") for part in (MADE, *parts)) + "\n"
 
 
@@ -110,6 +142,24 @@ def test_a_reference_page_says_what_the_docstrings_say(
     if request.config.getoption("--refresh-golden"):
         path.write_text(document(name), encoding="utf-8", newline="\n")
     assert path.read_text(encoding="utf-8") == document(name), f"write anew: {MADE[5:-4]}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_contents_link_to_the_page_of_every_plugin(kind: str) -> None:
+    links = re.findall(r"\(#([^)]+)\)", contents(kind))
+    headings = re.findall(
+        r"^## (.+)$", "\n".join(page(kind, name) for name in KINDS[kind]), re.MULTILINE
+    )
+
+    assert links == [anchor(heading) for heading in headings]
+    assert len(set(links)) == len(links)
+
+
+def test_the_keys_of_a_configuration_are_told_with_their_defaults() -> None:
+    text = "\n".join(config_keys())
+
+    assert "| `retries` | `0` | Number of retries of a trial that could not be observed" in text
+    assert "| `gate` |  | What blocks a merge. |" in text
 
 
 EXAMPLES = [

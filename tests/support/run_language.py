@@ -16,7 +16,6 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.cases import Status
 from ci_eval.records.results import CriterionFacts, Run, RunMeta, Score, TrialResult
 from ci_eval.records.trials import TrialKey
-from ci_eval.run_files.score_cell import passes
 from ci_eval.run_files.score_table import Columns, Past
 
 FACTS = CriterionFacts(criterion="ci/c", threshold=0.5, interval=(0.0, 1.0), fingerprint="f")
@@ -59,7 +58,7 @@ def results(
 def _status(word: str, facts: CriterionFacts) -> Status:
     if word in ("error", "skip"):
         return Status.ERROR if word == "error" else Status.SKIPPED
-    return Status.PASSED if passes(float(word), facts) else Status.FAILED
+    return Status.PASSED if facts.passes(float(word)) else Status.FAILED
 
 
 def _score(word: str, criterion: str, facts: CriterionFacts) -> Score:

@@ -1,6 +1,6 @@
 """`ci-eval adk`: a drop-in replacement for `adk eval`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,9 @@ import click
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.adk.adk_command_output import Counts, case_lines, counts_lines, criteria_line
 from ci_eval.cli.adk.adk_eval_options import Options, configured
-from ci_eval.cli.adk.adk_eval_result_files import (
-    Results,
-    history,
-    results_of,
-    with_record,
-    write_results,
-)
+from ci_eval.cli.adk.adk_eval_result_files import Results, run_and_write
 from ci_eval.cli.adk.adk_eval_result_schema import EvalStatus
 from ci_eval.cli.exit_codes import EXIT_CODES
-from ci_eval.cli.run.console_progress import run_watched
 from ci_eval.cli.shared_options import adk_option, out_option, record_option
 from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.pull_requests.github_runner import publish
@@ -31,7 +24,6 @@ from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import refuse_links_out
-from ci_eval.runtime.storage.gcs import Storage
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -64,12 +56,7 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     only these cases. ADK's output goes to stdout, its result files to
     AGENT_DIR/.adk/eval_history, and the reports of ci-eval to --out. With --eval_storage_uri the
     evalsets named by id are read from that bucket, and results are written to it.
-
-    \b
-    ci-eval adk agents/shop agents/shop/smoke.evalset.json --print_detailed_results
-    ci-eval adk agents/shop smoke:greets,refunds --interpreter .venv/bin/python
-    ci-eval adk agents/shop smoke --eval_storage_uri gs://bucket
-    """  # noqa: D301  # click wants this mark as it is
+    """
     options = Options(
         agent=agent_dir,
         sets=sets,
@@ -109,30 +96,26 @@ def _run(
     context = with_secrets(context, config)
     planned = plan(config, context, as_adk=True)
     _refuse_same_ids(planned)
-    kept = history(
-        options.storage_uri or str(options.folder.parent),
-        Storage(planned.config.gcs, context.env),
-        context,
-    )
-    kept.check(options.app)  # before anything is paid for
+    agents = options.storage_uri or str(options.folder.parent)
     click.echo(criteria_line(planned.config.criteria))
-    with with_record(outputs) as (recorded, record):
-        report = run_watched(planned, context, recorded, lambda _: None)
-        if report is None:
-            return None, 0
-        results = results_of(planned, context, outputs, record)
-        written = write_results(results, kept, context)
+    failed = 0
+
+    def show(report: Report, results: Results, written: Sequence[str]) -> None:
+        nonlocal failed
         counts = _counted(results)
+        failed = sum(each.failed for each in counts.values())
         for line in _lines(results, counts, detailed=detailed):
             click.echo(line)
-    for reason in report.verdict.reasons:
-        console.say(f"- {reason.message}")
-    if report.judging:
-        console.say(f"judges: {console.spent(report.judging)}")
-    for each in written:
-        console.say(f"results: {each}")
-    console.say(f"reports: {outputs.folder}")
-    return report, sum(each.failed for each in counts.values())
+        for reason in report.verdict.reasons:
+            console.say(f"- {reason.message}")
+        if report.judging:
+            console.say(f"judges: {console.spent(report.judging)}")
+        for each in written:
+            console.say(f"results: {each}")
+        console.say(f"reports: {outputs.folder}")
+
+    report = run_and_write(planned, context, outputs, agents, show)
+    return report, failed
 
 
 def _refuse_same_ids(planned: Plan) -> None:

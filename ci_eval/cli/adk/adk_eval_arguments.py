@@ -6,7 +6,9 @@ from pathlib import Path
 
 from ci_eval.cli.evalset.evalset_argument import located
 from ci_eval.config.config_schema import EvalSetSpec
+from ci_eval.formats.sniff import without_ending
 from ci_eval.records.errors import Problem, UsageError
+from ci_eval.run.evalset_names import free_name
 from ci_eval.runtime.storage.adk_storage import EVALSET_SUFFIX as SUFFIX
 from ci_eval.runtime.storage.adk_storage import evalset_object
 from ci_eval.runtime.storage.gs_uri import SCHEME, Place, is_place
@@ -14,7 +16,6 @@ from ci_eval.text.suggest import did_you_mean
 
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _LIKE_PATH = re.compile(r"[\\/]|\.(json|jsonl|ndjson|ya?ml|csv)$")
-_ENDINGS = (SUFFIX, ".test.json", ".json")
 
 
 def named_sets(agent: str, given: Sequence[str]) -> dict[str, EvalSetSpec]:
@@ -112,10 +113,6 @@ def _names(paths: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     for path in paths:
         file = Path(path).name
-        stem = next((file.removesuffix(end) for end in _ENDINGS if file.endswith(end)), file)
-        name, number = stem or file, 1
-        while name in names.values():
-            number += 1
-            name = f"{stem}-{number}"
-        names[path] = name
+        wanted = without_ending(file) if file.endswith(".json") else file
+        names[path] = free_name(wanted, names.values())
     return names

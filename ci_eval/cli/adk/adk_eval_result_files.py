@@ -8,14 +8,12 @@ traces are held in memory all at once.
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval.cli import console
 from ci_eval.cli.adk.adk_eval_result_schema import CaseResult, case_result
 from ci_eval.cli.run.console_progress import run_watched
 from ci_eval.records.findings import Report
@@ -73,49 +71,35 @@ class Results:
                 yield Case(agent, evalset, self.secrets.cleaned(found))
 
 
-def results_of(plan: Plan, context: RunContext, outputs: Outputs, record: Path) -> Results:
-    """Return the results of a run that left these `outputs` and this record."""
-    return Results(plan, outputs.folder / RUN_FILE, record, context.secrets)
-
-
-@contextmanager
-def with_record(outputs: Outputs) -> Iterator[tuple[Outputs, Path]]:
-    """Yield `outputs` with a record and its path; a temporary one if none is wanted."""
-    with tempfile.TemporaryDirectory() as scratch:
-        record = outputs.record or Path(scratch, TRACES_FILE)
-        yield replace(outputs, record=record), record
-
-
 def run_and_write(
     plan: Plan,
     context: RunContext,
     outputs: Outputs,
     agents: str,
-    publish: Callable[[Report], None],
+    publish: Callable[[Report, Results, Sequence[str]], None],
 ) -> Report | None:
     """Run, and write ADK's results below `agents`, a folder or bucket, before publishing.
 
-    Returns `None` if the run was interrupted.
+    `publish` gets the locations of the results, too.  Returns `None` if the run was interrupted.
 
     Raises:
         UsageError: the folder or bucket is not writable; then nothing is run.
 
     """
-    kept = history(agents, Storage(plan.config.gcs, context.env), context)
+    kept = _history(agents, Storage(plan.config.gcs, context.env), context)
     for agent in plan.config.agents:
         kept.check(agent)
-    with with_record(outputs) as (recorded, record):
+    with tempfile.TemporaryDirectory() as scratch:
+        record = outputs.record or Path(scratch, TRACES_FILE)
+        results = Results(plan, outputs.folder / RUN_FILE, record, context.secrets)
 
         def write_and_publish(report: Report) -> None:
-            results = results_of(plan, context, outputs, record)
-            for each in write_results(results, kept, context):
-                console.say(f"results: {each}")
-            publish(report)
+            publish(report, results, _write_results(results, kept, context))
 
-        return run_watched(plan, context, recorded, write_and_publish)
+        return run_watched(plan, context, replace(outputs, record=record), write_and_publish)
 
 
-def history(agents: str, storage: Storage, context: RunContext) -> History:
+def _history(agents: str, storage: Storage, context: RunContext) -> History:
     """Return the store of results below `agents`: the folder of all agents, or `gs://bucket`.
 
     As in ADK, the path of an address is ignored.
@@ -129,7 +113,7 @@ def history(agents: str, storage: Storage, context: RunContext) -> History:
     return FolderHistory(Path(agents), context.root)
 
 
-def write_results(results: Results, kept: History, context: RunContext) -> list[str]:
+def _write_results(results: Results, kept: History, context: RunContext) -> list[str]:
     """Write a result for each agent and evalset, and return their locations.
 
     Raises:

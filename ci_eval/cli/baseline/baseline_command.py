@@ -4,8 +4,9 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.baseline.baseline_command_output import show_runs, shown_runs
+from ci_eval.cli.baseline.baseline_save_policy import why_not
 from ci_eval.cli.baseline.baseline_saving import save
-from ci_eval.cli.examples import Group
+from ci_eval.cli.command_help import Group
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
 from ci_eval.cli.shared_options import config_option, json_option
@@ -38,7 +39,9 @@ def save_command(config: str, run: str, *, from_pull_request: bool, yes: bool) -
     """
     loaded, context = command_inputs.load(config)
     may_ask = not yes and console.is_watched()
-    save(loaded, run, context, from_pull_request=from_pull_request, may_ask=may_ask)
+    store = command_inputs.require_baseline(loaded)
+    refusal = why_not(store, context, from_pull_request=from_pull_request)
+    save(loaded, run, context, refusal, may_ask=may_ask)
     return ExitCode.PASSED
 
 

@@ -27,51 +27,43 @@ class _Occasion(NamedTuple):
     """The name of the branch or, for `other`, of the event."""
 
 
-def check(store: BaselineStore, context: RunContext, *, from_pull_request: bool = False) -> None:
-    """Reject a CI run of unmerged code.
+def why_not(
+    store: BaselineStore, context: RunContext, *, from_pull_request: bool = False
+) -> UsageError | None:
+    """Return why a run does not belong into the baseline: CI runs it, and on unmerged code.
 
-    `from_pull_request` lets those of pull requests through.
-
-    Raises:
-        UsageError: the run does not belong into the baseline.
-
+    `from_pull_request` lets runs of pull requests through.
     """
     occasion = _occasion(context.env)
     if occasion is None or (occasion.kind == "pull_request" and from_pull_request):
-        return
+        return None
     branches = tracked(store, context)
     shown = " or ".join(map(repr, branches)) or "a tracked branch"
-    later = f"a workflow that runs on pushes to {shown} stores merged code"
+    hint = f"a workflow that runs on pushes to {shown} stores merged code"
     match occasion.kind:
         case "pull_request":
-            raise UsageError(
-                "not stored: this is a pull request, and the baseline only holds merged code",
-                hint=f"{later}; to store it anyway, use --from-pull-request",
-            )
+            message = "this is a pull request, and the baseline only holds merged code"
+            hint += "; to store it anyway, use --from-pull-request"
         case "queue":
-            raise UsageError("not stored: merge queue entries are not merged yet", hint=later)
+            message = "merge queue entries are not merged yet"
         case "tag":
-            raise UsageError("not stored: a tag was pushed, not a branch", hint=later)
+            message = "a tag was pushed, not a branch"
         case "other":
-            message = f"not stored: the event {occasion.name!r} does not identify merged code"
-            raise UsageError(message, hint=later)
-    if not branches:
-        message = "not stored: the tracked branch is unknown"
-        raise UsageError(message, hint="set `baseline: {branches: [main]}`")
-    if not any(fnmatchcase(occasion.name, each) for each in branches):
-        raise UsageError(
-            f"not stored: the branch {occasion.name!r} is not tracked, only {shown}",
-            hint="add it to `baseline: {branches: […]}`, by name or pattern",
-        )
+            message = f"the event {occasion.name!r} does not identify merged code"
+        case "branch" if not branches:
+            message = "the tracked branch is unknown"
+            hint = "set `baseline: {branches: [main]}`"
+        case "branch":
+            if any(fnmatchcase(occasion.name, each) for each in branches):
+                return None
+            message = f"the branch {occasion.name!r} is not tracked, only {shown}"
+            hint = "add it to `baseline: {branches: […]}`, by name or pattern"
+    return UsageError(f"not stored: {message}", hint=hint)
 
 
 def is_merged(store: BaselineStore, context: RunContext) -> bool:
     """Return True if CI runs code merged into a tracked branch."""
-    try:
-        check(store, context)
-    except UsageError:
-        return False
-    return _occasion(context.env) is not None
+    return _occasion(context.env) is not None and why_not(store, context) is None
 
 
 def tracked(store: BaselineStore, context: RunContext) -> Sequence[str]:

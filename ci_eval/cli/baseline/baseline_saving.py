@@ -23,11 +23,13 @@ def save(
     config: Config,
     given: str,
     context: RunContext,
+    refusal: UsageError | None,
     *,
-    from_pull_request: bool = False,
     may_ask: bool = False,
 ) -> None:
     """Store the run that the user calls `given`; ask first, if that creates something elsewhere.
+
+    `refusal` is the reason of the policy not to store it, if any.
 
     Raises:
         UsageError: it is no run, is incomplete, or does not belong into the baseline.
@@ -39,7 +41,8 @@ def save(
     meta = collected.run.meta
     command_inputs.require_suite(config, meta)
     failed = _complete(collected, config.gate).failed
-    baseline_save_policy.check(store, context, from_pull_request=from_pull_request)
+    if refusal:
+        raise refusal
     if may_ask and (created := store.first_push(config.suite, context)):
         click.confirm(f"Create the {created}?", default=True, abort=True)
     saved = store.save(collected.run, context)
@@ -63,18 +66,21 @@ def save_if_merged(config: Config, given: str, context: RunContext) -> None:
         and not store.work_tree_file
         and baseline_save_policy.is_merged(store, context)
     ):
-        save_after_run(config, given, context)
+        _save_or_warn(config, given, context)
 
 
 def save_after_run(config: Config, given: str, context: RunContext) -> None:
     """Store a run after its verdict; failures are warnings."""
+    refusal = baseline_save_policy.why_not(command_inputs.require_baseline(config), context)
+    if refusal:
+        console.say(str(refusal))
+    else:
+        _save_or_warn(config, given, context)
+
+
+def _save_or_warn(config: Config, given: str, context: RunContext) -> None:
     try:
-        baseline_save_policy.check(command_inputs.require_baseline(config), context)
-    except UsageError as exc:
-        console.say(str(exc))
-        return
-    try:
-        save(config, given, context)
+        save(config, given, context, None)
     except (UsageError, BaselineError) as exc:
         warnings = [replace(each, severity="warning") for each in exc.problems]
         console.say_problems(warnings)

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins import points
 from ci_eval.records.cases import (
@@ -17,11 +15,8 @@ from ci_eval.records.cases import (
     InvocationEvents,
 )
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.records.trials import Numbering, Recording, Try
-from ci_eval.text.json_stream import walk_lines
-from ci_eval.text.json_text import TRACE_DEPTH
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import dotted
+from ci_eval.records.trials import Recording, Try
+from ci_eval.run_files.recorded_lines import RecordedLine, recorded_lines
 
 MEASURED = (
     "duration",
@@ -35,8 +30,6 @@ MEASURED = (
 )
 """Fields of an invocation that describe a single run, and are no expectation."""
 _MEASURED_OF_EVENTS = ("usage_metadata", "model_version", "system_fingerprint")
-MAX_PROBLEMS = 100
-"""Maximum number of problems before reading stops."""
 
 
 class Wanted(NamedTuple):
@@ -50,12 +43,6 @@ class Wanted(NamedTuple):
     agent: str | None = None
     evalset: str | None = None
     repeat: int = 0
-
-
-class _Observed(Recording, extra="ignore"):
-    """A recording and its agent."""
-
-    agent: str | None = None
 
 
 _Who = tuple[str | None, str | None]
@@ -76,7 +63,7 @@ def from_traces(path: Path, wanted: Wanted, *, shown: str) -> Recording:
     unnamed: list[Recording] = []
     sessions: Counter[str | None] = Counter()
     for each in _recordings(path, shown):
-        who = (each.agent if isinstance(each, _Observed) else None, each.evalset)
+        who = (each.agent if isinstance(each, RecordedLine) else None, each.evalset)
         repeat = sessions[each.session] if each.repeat is None else each.repeat
         sessions[each.session] += 1
         if wanted.case in (each.eval_id, each.session) and repeat == wanted.repeat:
@@ -128,30 +115,10 @@ def _recordings(path: Path, shown: str) -> Iterator[Recording]:
 
 
 def _lines(path: Path, shown: str) -> Iterator[Recording]:
-    problems: list[Problem] = []
-
-    def refuse(message: str, line: int, where: str = "") -> None:
-        problems.append(Problem(message, shown, line, where))
-
-    numbering, taken = Numbering(), set[Try]()
-    for element in walk_lines(path, shown=shown, refuse=refuse, max_depth=TRACE_DEPTH):
-        try:
-            found = _Observed.model_validate(element.value)
-            if found.eval_id is not None:
-                key = numbering.number(found, found.agent, taken)
-                taken.add(key)
-                found = found.model_copy(update={"repeat": key[-1]})
-        except ValidationError as exc:
-            for loc, message in explain(exc, _Observed):
-                refuse(message, element.line, dotted(loc))
-        except ValueError as exc:
-            refuse(str(exc), element.line)
-        else:
-            yield found
-        if len(problems) >= MAX_PROBLEMS:
-            break
-    if problems:
-        raise UsageError(problems=problems)
+    taken = set[Try]()
+    for found, _ in recorded_lines(path, RecordedLine, taken, shown=shown):
+        taken.add(found.identity)
+        yield found
 
 
 def expecting(recording: Recording, *, now: float) -> EvalCase:

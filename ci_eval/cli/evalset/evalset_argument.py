@@ -8,7 +8,7 @@ from pathlib import Path
 from ci_eval.cli.evalset.command_files import File, LocalFile, StoredFile, bucket_at, file_at
 from ci_eval.cli.evalset.evalset_editing import EvalSetFile
 from ci_eval.config.open_evalset import reader_of
-from ci_eval.formats.sniff import ENDINGS, read_head, syntax_of
+from ci_eval.formats.sniff import ENDINGS, SURE_ENDINGS, read_head, syntax_of
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.runtime.storage.adk_storage import (
     EVALSET_SUFFIX,
@@ -21,7 +21,6 @@ from ci_eval.runtime.storage.gs_uri import Place, is_place
 
 MAX_FILES = 10_000
 """Maximum number of files in a folder that are searched for evalsets."""
-_EVALSET_NAMES = (EVALSET_SUFFIX, ".test.json")
 _NOT_OURS = ("node_modules", "__pycache__", "site-packages")
 
 
@@ -86,7 +85,7 @@ def evalset_files(folder: str) -> Iterator[File]:
         message = f"Eval directory for app `{top.name}` not found."
         raise UsageError(problems=[Problem(message, folder)])
     for path in _files(top, folder):
-        if path.name.endswith(_EVALSET_NAMES) or _is_evalset(path):
+        if path.name.endswith(SURE_ENDINGS) or _is_evalset(path):
             yield LocalFile(path)
 
 
@@ -97,7 +96,7 @@ def _objects(folder: str) -> Iterator[StoredFile]:
     found = [
         entry
         for entry in bucket.listed(f"{name}/" if name else "")
-        if entry.place.name.endswith(_EVALSET_NAMES)
+        if entry.place.name.endswith(SURE_ENDINGS)
     ]
     _refuse_many(found, folder)
     yield from (StoredFile(bucket, entry.place, entry) for entry in found)

@@ -6,15 +6,15 @@ from typing import Any
 
 import click
 
+from ci_eval.cli.command_help import Group
 from ci_eval.cli.command_inputs import context_of
-from ci_eval.cli.console import say_problems
+from ci_eval.cli.console import out_table, say_problems
 from ci_eval.cli.evalset import added_cases, evalset_conversion
 from ci_eval.cli.evalset.adk_scenario_ids import with_adk_ids
 from ci_eval.cli.evalset.command_files import File, file_at
 from ci_eval.cli.evalset.evalset_argument import evalset_files, is_folder, located
 from ci_eval.cli.evalset.evalset_options import changed_cases, new_cases
 from ci_eval.cli.evalset.stored_results import results
-from ci_eval.cli.examples import Group
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.shared_options import adk_option, combined, json_option
 from ci_eval.config.open_evalset import open_evalset
@@ -29,14 +29,8 @@ def evalsets() -> None:
     Name an evalset by its FILE or, as in ADK's tools, by the directory of an agent and an
     ID: `agents/shop smoke` is the file `agents/shop/smoke.evalset.json`.
 
-    \b
-    ci-eval evalset create agents/shop smoke
-    ci-eval evalset add agents/shop smoke --prompt "Where is order 9?" --expected "In Oslo."
-    ci-eval evalset update evals/smoke.evalset.json --case refunds \\
-        --from-traces ci-eval-report/traces.jsonl
-
     Edits change only the text of the case; the rest of the file stays as it is.
-    """  # noqa: D301  # click wants this mark as it is
+    """
 
 
 evalsets.add_command(results)
@@ -78,14 +72,9 @@ def list_sets(folder: str, *, as_json: bool) -> int:
             rows.append({**found, "cases": opened.facts.cases})
     if as_json:
         print_json(rows)
-    else:
-        for row in rows:
-            row["cases"] = None if row["cases"] is None else counted(row["cases"], "case")
-        table = [["-" if cell is None else terminal(cell) for cell in row.values()] for row in rows]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for cells in table:
-            padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-            click.echo("  ".join(padded).rstrip())
+    elif rows:
+        cells = [["-" if each is None else str(each) for each in row.values()] for row in rows]
+        out_table(tuple(rows[0]), [tuple(each) for each in cells])
     say_problems(problems)
     return ExitCode.USAGE_ERROR if problems else ExitCode.PASSED
 
@@ -93,12 +82,7 @@ def list_sets(folder: str, *, as_json: bool) -> int:
 @evalsets.command()
 @_place
 def create(place: str, eval_set_id: str | None) -> int:
-    """Create an empty evalset: ADK's JSON, or our own format in a file `*.yaml`.
-
-    \b
-    ci-eval evalset create agents/shop smoke      # as `adk eval_set create agents/shop smoke`
-    ci-eval evalset create evals/smoke.yaml
-    """  # noqa: D301  # as above
+    """Create an empty evalset: ADK's JSON, or our own format in a file `*.yaml`."""
     target = located(place, eval_set_id)
     target.create(time.time())
     of = f" for app '{target.app}'" if target.app else ""
@@ -123,12 +107,7 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
     """Add cases; duplicate ids are rejected.
 
     With --scenarios_file duplicates are skipped, as by `adk eval_set add_eval_case`.
-
-    \b
-    ci-eval evalset add evals/smoke.evalset.json --prompt Hello --expected "How can I help?"
-    ci-eval evalset add agents/shop smoke --from-traces ci-eval-report/traces.jsonl --case greets
-    ci-eval evalset add agents/shop smoke --file case.json
-    """  # noqa: D301  # as above
+    """
     target = located(place, eval_set_id)
     cases = new_cases(options, now=time.time())
     known = set()
@@ -183,11 +162,7 @@ def delete(place: str, eval_set_id: str | None, cases: tuple[str, ...]) -> int:
 @click.option("--to", required=True, help="Target format: adk, cases (our own) or agentflow.")
 @click.option("--out", metavar="FILE", help="Output path (default: beside FILE); never overwrites.")
 def convert(file: str, to: str, out: str | None) -> int:
-    """Convert an evalset to another format, and warn of what is lost.
-
-    \b
-    ci-eval evalset convert evals/smoke.evalset.json --to cases --out evals/smoke.yaml
-    """  # noqa: D301  # as above
+    """Convert an evalset to another format, and warn of what is lost."""
     written = evalset_conversion.convert(file, to, out)
     _refuse_there(written.file)
     say_problems(written.warnings)

@@ -10,7 +10,7 @@ from ci_eval.cli.evalset.evalset_argument import evalset_files
 from ci_eval.cli.evalset.evalset_editing import OLDER
 from ci_eval.cli.evalset.evalset_writers import FORMATS, document_text, read_back
 from ci_eval.config.open_evalset import open_evalset, reader_of
-from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.formats.sniff import read_head, syntax_of, without_ending
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.records.cases import EvalCase, Json, SessionInput
 from ci_eval.records.errors import EvalSetError, Problem, UsageError
@@ -53,7 +53,7 @@ def convert(source: str, to: str, out: str | None) -> Written:
     file, target = file_at(source), FORMATS[to]
     path = file.path
     opened = open_evalset(path, shown=source)
-    made = file_at(out) if out else file.beside(_stem(path) + target.suffix)
+    made = file_at(out) if out else file.beside(without_ending(path.name) + target.suffix)
     aim = Path(made.shown)
     syntax = syntax_of(aim)
     if aim.suffix == "" or syntax not in target.syntaxes:
@@ -163,13 +163,6 @@ def _begun(case: EvalCase, session: SessionInput | None) -> EvalCase:
     if session is None or case.session_input is not None:
         return case
     return case.model_copy(update={"session_input": session})
-
-
-def _stem(path: Path) -> str:
-    name = path.name
-    for suffix in (".evalset.json", ".test.json"):
-        name = name.removesuffix(suffix)
-    return name if name != path.name else path.stem
 
 
 def _set_id(opened: OpenedEvalSet, path: Path) -> str:

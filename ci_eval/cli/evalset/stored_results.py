@@ -8,9 +8,9 @@ from typing import Any
 import click
 from pydantic import TypeAdapter, ValidationError
 
+from ci_eval.cli.command_help import Group
 from ci_eval.cli.console import say_problems
 from ci_eval.cli.evalset.command_files import File, LocalFile, StoredFile, bucket_at
-from ci_eval.cli.examples import Group
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.shared_options import json_option
 from ci_eval.records.cases import AdkRecord

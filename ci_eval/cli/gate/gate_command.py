@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import command_inputs, console
-from ci_eval.cli.examples import Group
+from ci_eval.cli.command_help import Group
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.cli.gate import verdict_explanation
 from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison

@@ -1,7 +1,7 @@
 """Choice of the agent and evalsets of a new configuration."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import PurePosixPath
@@ -13,10 +13,9 @@ from ci_eval.plugins.points import RunningAgent
 from ci_eval.recordings.adk_result import AdkResult
 from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.trials import Recording, Trial, TrialKey
+from ci_eval.run.evalset_names import unique_names
 from ci_eval.runtime.context import RunContext
 
-_SUFFIXES = (".evalset.json", ".test.json", ".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
-_LONGEST_NAME = 80
 _OF_ADK = ".evalset_result.json"
 
 
@@ -55,27 +54,6 @@ def candidates(survey: Survey, context: RunContext) -> Iterator[Candidate]:
         )
     every = tuple(each.path for each in survey.evalsets)
     yield Candidate("another agent, called in ci_eval_agent.py", every)
-
-
-def unique_names(paths: Sequence[str]) -> dict[str, str]:
-    """Return a name for each of `paths`: that of the file, with a number where it is taken."""
-    names: dict[str, str] = {}
-    for path in paths:
-        file = PurePosixPath(path).name
-        ending = next((each for each in _SUFFIXES if file.lower().endswith(each)), "")
-        names[path] = free_name(file.removesuffix(file[len(file) - len(ending) :]), names.values())
-    return names
-
-
-def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """Return `wanted` as a name of a configuration, with a number where it is in `taken`."""
-    known = set(taken)
-    name = base = wanted.strip(". ")[:_LONGEST_NAME] or "evals"
-    number = 1
-    while name in known:
-        number += 1
-        name = f"{base}-{number}"
-    return name
 
 
 # --- Recordings -------------------------------------------------------------------------------

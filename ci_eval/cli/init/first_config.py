@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from ci_eval.cli.init.config_text import Draft, config_text
 from ci_eval.cli.init.drafted_config_check import try_out
-from ci_eval.cli.init.first_agent import Candidate, free_name, shared_parts, unique_names
+from ci_eval.cli.init.first_agent import Candidate, shared_parts
 from ci_eval.cli.init.first_criteria import (
     Scoring,
     Wanted,
@@ -21,8 +21,6 @@ from ci_eval.cli.init.first_criteria import (
 )
 from ci_eval.cli.init.repository_survey import (
     INTERPRETER,
-    OTHER_ENDINGS,
-    SURE_ENDINGS,
     FoundEvalSet,
     Survey,
     environment_of,
@@ -30,8 +28,10 @@ from ci_eval.cli.init.repository_survey import (
 )
 from ci_eval.cli.init.surveyed_agents import FoundAgent
 from ci_eval.config.criterion_names import Dialect
+from ci_eval.formats.sniff import ENDINGS, SURE_ENDINGS
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
+from ci_eval.run.evalset_names import free_name, unique_names
 from ci_eval.run.requirements import UnjudgedCase
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import counted
@@ -262,8 +262,9 @@ def _entries(
 def _patterns(survey: Survey, paths: Mapping[str, str]) -> Iterator[tuple[str, set[str]]]:
     """Yield the patterns that fit some of `paths`, and no other file, so that new ones are read."""
     for folder in dict.fromkeys(PurePosixPath(each).parent for each in paths):
-        endings = (*SURE_ENDINGS, *OTHER_ENDINGS) if is_for_evals(folder) else SURE_ENDINGS
-        for ending in endings:
+        # Eval configs may end with `.json`, too.
+        others = [each for each in ENDINGS if each != ".json"] if is_for_evals(folder) else []
+        for ending in (*SURE_ENDINGS, *others):
             pattern = (folder / f"*{ending}").as_posix()
             if set(str(folder)) & set("*?[") or (survey.root / pattern).exists():
                 continue  # what looks like a pattern may be the name of a file, too

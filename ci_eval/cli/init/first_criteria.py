@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ci_eval.cli.init.first_agent import free_name
 from ci_eval.cli.init.repository_survey import FoundEvalSet
 from ci_eval.config import presets
 from ci_eval.config.criterion_names import Dialect, resolve
@@ -13,6 +12,7 @@ from ci_eval.config.eval_config import read_eval_config
 from ci_eval.plugins.points import WorkerCriterion
 from ci_eval.records.cases import Invocation, Json
 from ci_eval.records.errors import Problem
+from ci_eval.run.evalset_names import free_name
 
 _TRAJECTORY = "adk/tool_trajectory_avg_score"
 _RESPONSE = "adk/response_match_score"

@@ -3,20 +3,21 @@
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from ci_eval.cli.init.surveyed_agents import Sources, read_sources
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.open_evalset import open_evalset, reader_of
-from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.formats.sniff import ENDINGS, SURE_ENDINGS, read_head, syntax_of
 from ci_eval.plugins import points
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.run_files.file_names import REPORT_FOLDER
+from ci_eval.runtime.environments import own_python
 
 MAX_FILES = 50_000
 """Maximum number of files examined."""
@@ -28,7 +29,6 @@ MAX_LOOKED_INTO = 2_000
 """How many files are looked into as evalsets, and as many as recordings."""
 INTERPRETER = "bin/python"
 """The interpreter of an environment, from its folder."""
-_ENVIRONMENT = ".venv"
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "env", "dist", "build", "target"}
     | {"vendor", REPORT_FOLDER}
@@ -36,10 +36,6 @@ _SKIPPED = frozenset(
 """Folders of what is made or fetched; our own reports would only tell of themselves."""
 _HIDDEN = frozenset({".adk"})
 """The hidden folders that are searched: ADK keeps its results there."""
-SURE_ENDINGS = (".evalset.json", ".test.json")
-"""Endings that only evalsets have: such a file that cannot be read is named."""
-OTHER_ENDINGS = (".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
-"""Endings of evalsets, except `.json`, which eval configs have as well."""
 _EVALS = re.compile(r"(?<![a-z])evals?(?![a-z])|evalset|evaluation|golden", re.IGNORECASE)
 """Names of folders and files that may be of evalsets."""
 _RECORDED = re.compile(
@@ -99,7 +95,8 @@ def required_packages(root: Path, folder: str) -> str:
 
     Empty if there is no such file.
     """
-    for each in _upwards(folder):
+    start = PurePosixPath(folder)
+    for each in (start, *start.parents):
         requirements = each / "requirements.txt"
         if (root / requirements).is_file():
             return shlex.join(["-r", str(requirements)])
@@ -113,13 +110,8 @@ def environment_of(root: Path, folder: str) -> str:
 
     Empty if there is none.
     """
-    found = (each / _ENVIRONMENT for each in _upwards(folder))
-    return next((str(each) for each in found if _is_program(root / each / INTERPRETER)), "")
-
-
-def _upwards(folder: str) -> Iterable[PurePosixPath]:
-    start = PurePosixPath(folder)
-    return dict.fromkeys((start, *start.parents))
+    python = own_python(root / folder, root)
+    return python.parents[1].relative_to(root).as_posix() if python else ""
 
 
 def is_for_evals(folder: PurePosixPath) -> bool:
@@ -186,7 +178,7 @@ def _may_be_evalset(file: str) -> bool:
     if ".json:" in file:
         return False  # a configuration would read what follows as the names of cases
     return file.endswith(SURE_ENDINGS) or (
-        file.endswith((".json", *OTHER_ENDINGS))
+        file.endswith(ENDINGS)
         and bool(_EVALS.search(file))
         and not _EVAL_CONFIG.fullmatch(_name(file))
         and "/.adk/" not in f"/{file}"
@@ -237,10 +229,6 @@ def _recording_format(head: Json, syntax: Syntax) -> object | None:
         case [{"eval_id": _, "invocations": _} | {"eval_id": _, "error": _}, *_]:
             return "ci-eval"
     return points.recording.of(head, syntax)
-
-
-def _is_program(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
 
 
 def _changed(path: Path) -> int:

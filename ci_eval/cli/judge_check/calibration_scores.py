@@ -2,24 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from ci_eval.cli.judge_check.human_labels import Form, Item, Line, Refuse
-from ci_eval.records.cases import Record
+from ci_eval.cli.judge_check.human_labels import Form, Item, Line
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.results import Run, Score
 from ci_eval.records.trials import TrialKey
 
-
-class Place(Record):
-    """A trial of a run; a field that is left out matches any."""
-
-    case: str
-    evalset: str | None = None
-    agent: str | None = None
-    repeat: int | None = None
-
-    def fits(self, key: TrialKey) -> bool:
-        """Return True if this matches the trial `key`."""
-        return all(value in (None, getattr(key, name)) for name, value in self)
+Place = dict[str, Json]
+"""Fields of the key of a trial; those that are left out match any."""
 
 
 class Pointer(Line):
@@ -34,14 +24,13 @@ class Pointer(Line):
     repeat: int | None = None
     """Repeat index, from 0, if there are several."""
 
+    @property
+    def trial(self) -> Place:
+        """The fields of a trial's key that the line gives."""
+        return self.model_dump(include={*TrialKey.model_fields}, exclude_none=True)
 
-def _place(line: Pointer, refuse: Refuse) -> Place:
-    """Return the trial that a line names."""
-    del refuse
-    return Place(case=line.case, evalset=line.evalset, agent=line.agent, repeat=line.repeat)
 
-
-POINTERS = Form(Pointer, _place)
+POINTERS = Form(Pointer, lambda line, _refuse: line.trial)
 """The format of lines that name trials."""
 
 
@@ -52,7 +41,7 @@ def scores_of(run: Run, name: str, items: Sequence[Item[Place]], shown: str) -> 
         UsageError: an item matches no trial, or several.
 
     """
-    wanted = {item.subject.case for item in items}
+    wanted = {item.subject["case"] for item in items}
     known: dict[str, list[tuple[TrialKey, Score]]] = {}
     for result in run.results():
         if result.key.case in wanted:
@@ -66,14 +55,15 @@ def scores_of(run: Run, name: str, items: Sequence[Item[Place]], shown: str) -> 
 
 
 def _fitting(wanted: Place, known: dict[str, list[tuple[TrialKey, Score]]]) -> list[Score]:
-    return [score for key, score in known.get(wanted.case, ()) if wanted.fits(key)]
+    named = known.get(wanted["case"], ())
+    return [score for key, score in named if wanted.items() <= key.model_dump().items()]
 
 
 def _problems(
     items: Sequence[Item[Place]], fitting: Sequence[Sequence[Score]], name: str, shown: str
 ) -> Iterator[Problem]:
     for item, found in zip(items, fitting, strict=True):
-        case = item.subject.case
+        case = item.subject["case"]
         if not found:
             message = f"the run has no such trial of {case!r} that {name} scored"
             yield Problem(message, shown, item.line)

@@ -8,10 +8,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from ci_eval.cli.judge_check.calibrated_criterion import Bar, Chosen
+from ci_eval.cli.judge_check.calibrated_criterion import Chosen
 from ci_eval.records.bounds import MAX_VALUE
 from ci_eval.records.cases import EvalCase, Json, Record
 from ci_eval.records.errors import NothingSelectedError, Problem, UsageError
+from ci_eval.records.results import CriterionFacts
+from ci_eval.text.file_problems import FileProblems
 from ci_eval.text.json_stream import Element, walk_lines
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain
@@ -19,8 +21,6 @@ from ci_eval.text.yaml_files import dotted
 
 MAX_LABELS = 10_000
 """Maximum number of labels in a file; more cannot have been given by hand."""
-MAX_PROBLEMS = 100
-"""Maximum number of problems that are reported."""
 _WORDS = {
     **dict.fromkeys(("true", "pass", "passed", "yes", "valid"), True),
     **dict.fromkeys(("false", "fail", "failed", "no", "invalid"), False),
@@ -116,14 +116,13 @@ def read_labels(path: Path, form: Form[L, S], chosen: Chosen, *, shown: str) -> 
 
     """
     reader = _Reader(form, chosen, shown)
-    for element in walk_lines(path, shown=shown, refuse=reader.refuse):
+    for element in walk_lines(path, shown=shown, refuse=reader.problems.add):
         reader.add(element)
-    if reader.errors:
-        raise reader.refusal()
+    reader.problems.raise_errors()
     if not reader.items:
         about = f" on {chosen.name}" if reader.others else ""
         raise NothingSelectedError(f"{shown} contains no label{about}")
-    return Labels(list(reader.items.values()), reader.others, tuple(reader.warnings.values()))
+    return Labels(list(reader.items.values()), reader.others, tuple(reader.problems.found))
 
 
 class _Reader(Generic[L, S]):
@@ -135,25 +134,10 @@ class _Reader(Generic[L, S]):
         self._first: dict[str, Item[S]] = {}
         """The item of the first line of each name."""
         self.items: dict[tuple[str, str | None], Item[S]] = {}
-        self.errors: list[Problem] = []
-        self.warnings: dict[str, Problem] = {}
-        """Warnings by the key that is probably misspelt."""
+        self.problems = FileProblems(shown)
+        self._misspelt: set[str] = set()
+        """Keys that are probably misspelt; each is reported once."""
         self.others = 0
-
-    def refuse(self, message: str, line: int, where: str = "") -> None:
-        """Collect a problem of a line.
-
-        Raises:
-            UsageError: with all collected problems, once there are too many.
-
-        """
-        self.errors.append(Problem(message, self._shown, line, where))
-        if len(self.errors) >= MAX_PROBLEMS:
-            raise self.refusal()
-
-    def refusal(self) -> UsageError:
-        """Return an error with all collected problems."""
-        return UsageError(problems=[*self.errors, *self.warnings.values()])
 
     def add(self, element: Element) -> None:
         """Read one line."""
@@ -164,44 +148,45 @@ class _Reader(Generic[L, S]):
             self.others += 1
             return
         self._warn_of_misspelt(line, element.line)
-        before = len(self.errors)
+        before = self.problems.errors
         labels = self._labels(line, element.line)
-        subject = self._form.subject(line, lambda message: self.refuse(message, element.line))
-        if subject is not None and len(self.errors) == before:
+        subject = self._form.subject(line, lambda message: self.problems.add(message, element.line))
+        if subject is not None and self.problems.errors == before:
             self._merge(line, element.line, subject, labels)
 
     def _line(self, element: Element) -> L | None:
         value = element.value
         if not isinstance(value, dict):
-            self.refuse(f"expected an object, found {describe(value)}", element.line)
+            self.problems.add(f"expected an object, found {describe(value)}", element.line)
             return None
         try:
             return self._form.line.model_validate(_with_id(value))
         except ValidationError as exc:
             for loc, message in explain(exc, self._form.line):
-                self.refuse(message, element.line_of(loc), dotted(loc))
+                self.problems.add(message, element.line_of(loc), dotted(loc))
             return None
 
     def _warn_of_misspelt(self, line: L, number: int) -> None:
         """Warn of unknown keys that resemble those of a label; others are allowed."""
         for key in line.model_extra or {}:
             ending = "" if key in self._known else did_you_mean(key, self._form.line.model_fields)
-            if ending.startswith(".") and key not in self.warnings:
+            if ending.startswith(".") and key not in self._misspelt:
+                self._misspelt.add(key)
                 message = f"unknown key, ignored{ending}"
-                self.warnings[key] = Problem(message, self._shown, number, key[:100], "warning")
+                self.problems.add(message, number, key[:100], severity="warning")
 
     def _labels(self, line: L, number: int) -> list[Label]:
         given = line.label if isinstance(line.label, list) else [line.label]
         found = []
         for each in given:
             try:
-                found.append(label_of(each, self._chosen.bar))
+                found.append(label_of(each, self._chosen.facts))
             except ValueError as exc:
-                self.refuse(str(exc), number, "label")
+                self.problems.add(str(exc), number, "label")
         if not given:
-            self.refuse("must not be empty", number, "label")
+            self.problems.add("must not be empty", number, "label")
         if len(given) > 1 and line.by is not None:
-            self.refuse("names one person, but there are several labels", number, "by")
+            self.problems.add("names one person, but there are several labels", number, "by")
         return found
 
     def _merge(self, line: L, number: int, subject: S, labels: list[Label]) -> None:
@@ -210,7 +195,7 @@ class _Reader(Generic[L, S]):
         first = self._first.setdefault(name, Item(name, number, None, subject))
         if first.subject != subject:
             message = f"differs from line {first.line}, which has the same id"
-            self.refuse(message, number, "id")
+            self.problems.add(message, number, "id")
             return
         made = Item(name, number, line.rubric_id, first.subject)
         item = self.items.setdefault((name, line.rubric_id), made)
@@ -219,7 +204,7 @@ class _Reader(Generic[L, S]):
                 f"labels the same as line {item.line}; where several people do, each line has "
                 "to say who, as `by`"
             )
-            self.refuse(message, number, "id")
+            self.problems.add(message, number, "id")
             return
         item.by.add(line.by)
         item.labels += labels
@@ -236,7 +221,7 @@ def _with_id(value: Mapping[str, Any]) -> dict[str, Any]:
     return {key: each for key, each in named.items() if key != "eval_id"}
 
 
-def label_of(value: Json, bar: Bar) -> Label:
+def label_of(value: Json, facts: CriterionFacts) -> Label:
     """Return the label that a person wrote.
 
     Raises:
@@ -246,10 +231,10 @@ def label_of(value: Json, bar: Bar) -> Label:
     if isinstance(value, bool):
         return Label(value)
     if isinstance(value, int | float):
-        low, high = bar.bounds or (-MAX_VALUE, MAX_VALUE)
+        low, high = facts.interval or (-MAX_VALUE, MAX_VALUE)
         if not low <= value <= high:
             raise ValueError(f"a score lies between {low:g} and {high:g}, found {describe(value)}")
-        return Label(bar.passes(value), float(value))
+        return Label(facts.passes(value), float(value))
     word = value.strip().lower() if isinstance(value, str) else ""
     if word not in _WORDS:
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import command_inputs, console
-from ci_eval.cli.examples import Group
+from ci_eval.cli.command_help import Group
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.cli.judge_check import judge_verdicts
 from ci_eval.cli.judge_check.calibrated_criterion import choose, choose_of
@@ -77,7 +77,7 @@ def _asked(path: Path, shown: str, config: str, wanted: str | None) -> Calibrati
     return calibrate(
         labels,
         [
-            judge_verdicts.verdict_of(scores[item.name], item.rubric, chosen.bar)
+            judge_verdicts.verdict_of(scores[item.name], item.rubric, chosen.facts)
             for item in labels.items
         ],
         Judges(
@@ -97,5 +97,5 @@ def _recalled(path: Path, shown: str, run_file: Path, wanted: str | None) -> Cal
     console.say_problems(labels.warnings)
     scores = scores_of(run, chosen.name, labels.items, shown)
     found = zip(labels.items, scores, strict=True)
-    labelled = [judge_verdicts.verdict_of(each, item.rubric, chosen.bar) for item, each in found]
+    labelled = [judge_verdicts.verdict_of(each, item.rubric, chosen.facts) for item, each in found]
     return calibrate(labels, labelled, Judges(criterion=chosen.name), JudgeUsage())

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ci_eval.cli.judge_check.calibrated_criterion import Bar, Chosen
+from ci_eval.cli.judge_check.calibrated_criterion import Chosen
 from ci_eval.cli.judge_check.human_labels import Item
 from ci_eval.cli.judge_check.labelled_responses import Subject
 from ci_eval.llm import model_client
 from ci_eval.llm.judge_settings import Judging
 from ci_eval.plugins.points import JudgedCriterion
 from ci_eval.records.cases import Json, Status
-from ci_eval.records.results import Score
+from ci_eval.records.results import CriterionFacts, Score
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.score import score
 from ci_eval.runtime.context import RunContext
@@ -54,18 +54,18 @@ async def judge(
         return dict(await asyncio.gather(*(one(*each) for each in subjects.items())))
 
 
-def verdict_of(found: Score, rubric: str | None, bar: Bar) -> Verdict:
+def verdict_of(found: Score, rubric: str | None, facts: CriterionFacts) -> Verdict:
     """Return the verdict of a score or, for a `rubric`, the one in its evidence."""
     evidence: list[Json] = [found.evidence, *(part.evidence for part in found.invocations)]
     if rubric is not None:
-        return _on_rubric(rubric, evidence, bar, found.reason)
+        return _on_rubric(rubric, evidence, facts, found.reason)
     rationale = next(_rationales(evidence), "")
     if found.value is None:
         return Verdict(None, None, found.reason, rationale)
     return Verdict(found.status is Status.PASSED, found.value, "", rationale)
 
 
-def _on_rubric(rubric: str, evidence: list[Json], bar: Bar, reason: str) -> Verdict:
+def _on_rubric(rubric: str, evidence: list[Json], facts: CriterionFacts, reason: str) -> Verdict:
     said = list(_said(rubric, evidence))
     values = [value for value, _ in said if value is not None]
     rationale = next((each for _, each in said if each), "")
@@ -73,7 +73,7 @@ def _on_rubric(rubric: str, evidence: list[Json], bar: Bar, reason: str) -> Verd
         reason = reason or f"the judge said nothing of the rubric {rubric!r}"
         return Verdict(None, None, reason, rationale)
     mean = sum(values) / len(values)
-    return Verdict(bar.passes(mean), mean, "", rationale)
+    return Verdict(facts.passes(mean), mean, "", rationale)
 
 
 _YES_NO = {"yes": 1.0, "no": 0.0}

@@ -6,7 +6,7 @@ from collections import Counter
 import click
 
 from ci_eval.cli import command_inputs, console
-from ci_eval.cli.examples import Group
+from ci_eval.cli.command_help import Group
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.models.recorded_calls import Cassette, cassettes
 from ci_eval.cli.shared_options import config_option, json_option

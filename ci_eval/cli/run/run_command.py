@@ -1,6 +1,7 @@
 """`ci-eval run`: runs the pipeline, shows its report, stores the run and publishes it."""
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from ci_eval.cli.shared_options import (
 )
 from ci_eval.pull_requests.github_runner import publish_shard
 from ci_eval.records.errors import UsageError
+from ci_eval.records.findings import Report
 from ci_eval.run.collect import Outputs
 from ci_eval.run.report_assembly import clear
 from ci_eval.run_files.file_names import CASSETTES_FOLDER, SHARD_FILE
@@ -84,9 +86,14 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
     publish = publication(plan, context, folder, options, as_json=as_json)
     outputs = replace(_outputs(folder, options), max_failures=options["maxfail"])
     if options["adk_results"]:
-        from ci_eval.cli.adk.adk_eval_result_files import run_and_write  # few runs need it
+        from ci_eval.cli.adk.adk_eval_result_files import Results, run_and_write  # few runs need it
 
-        report = run_and_write(plan, context, outputs, options["adk_results"], publish)
+        def say_and_publish(report: Report, _: Results, written: Sequence[str]) -> None:
+            for each in written:
+                console.say(f"results: {each}")
+            publish(report)
+
+        report = run_and_write(plan, context, outputs, options["adk_results"], say_and_publish)
     else:
         report = run_watched(plan, context, outputs, publish)
     if report is None:

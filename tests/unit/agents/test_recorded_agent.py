@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from ci_eval.agents.recorded_agent import MAX_PROBLEMS, Recorded
+from ci_eval.agents.recorded_agent import Recorded
 from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
 from ci_eval.run_files.journal import trace_line
 from ci_eval.runtime.context import RunContext
+from ci_eval.text.file_problems import MAX_PROBLEMS
 from ci_eval.text.json_text import TRACE_DEPTH
 
 HELLO = {"user_content": {"parts": [{"text": "Hello"}]}}

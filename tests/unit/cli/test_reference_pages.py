@@ -5,7 +5,6 @@ import re
 import pytest
 
 from ci_eval.cli import reference_pages
-from ci_eval.cli.reference import KINDS
 from ci_eval.config.presets import PRESETS
 from ci_eval.records.errors import UsageError
 
@@ -31,15 +30,6 @@ def test_a_page_tells_what_it_is_its_facts_an_example_and_its_options() -> None:
 def test_an_unknown_plugin_is_an_error_that_names_what_was_meant() -> None:
     with pytest.raises(UsageError, match=r"criteria has no 'ci/regexp'\. Did you mean 'ci/regex'"):
         reference_pages.page("criteria", "ci/regexp")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_contents_link_to_the_page_of_every_plugin(kind: str) -> None:
-    links = re.findall(r"\(#([^)]+)\)", reference_pages.contents(kind))
-    headings = re.findall(r"^## (.+)$", "\n".join(reference_pages.pages(kind)), re.MULTILINE)
-
-    assert links == [reference_pages.anchor(heading) for heading in headings]
-    assert len(set(links)) == len(links)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +60,3 @@ def test_every_preset_has_a_page_with_an_example() -> None:
     told = re.findall(r"## `(\w+)`\n.*?```yaml\npreset: {?(\w+)", text, re.DOTALL)
 
     assert told == [(name, name) for name in PRESETS]
-
-
-def test_the_keys_of_a_configuration_are_told_with_their_defaults() -> None:
-    text = "\n".join(reference_pages.config_keys())
-
-    assert "| `retries` | `0` | Number of retries of a trial that could not be observed" in text
-    assert "| `gate` |  | What blocks a merge. |" in text

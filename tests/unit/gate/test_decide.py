@@ -18,7 +18,6 @@ from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import decide
 from ci_eval.records.findings import Comparison, Together, Verdict
 from ci_eval.records.results import CriterionFacts, RunMeta, TrialResult
-from ci_eval.run_files.score_cell import passes
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats import effective_test_count
 
@@ -716,7 +715,7 @@ def test_a_pass_that_becomes_an_error_never_turns_anything_into_passed(suite: Su
         place = [*suite.now][case % len(suite.now)]
         word, facts = at % len(suite.now[place]), suite.facts[place[1]]
         given_ = suite.now[place][word]
-        if given_ in LEVELS and facts.threshold is not None and passes(float(given_), facts):
+        if given_ in LEVELS and facts.threshold is not None and facts.passes(float(given_)):
             broken = broken.with_word(place, word, "error")
 
     assert broken.verdict().outcome != "passed"

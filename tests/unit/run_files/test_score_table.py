@@ -5,7 +5,7 @@ from support.run_language import FACTS, columns, results
 
 from ci_eval.records.cases import Status
 from ci_eval.records.results import CriterionFacts
-from ci_eval.run_files.score_cell import Cell, best_of, passes
+from ci_eval.run_files.score_cell import Cell, best_of
 from ci_eval.run_files.score_table import Columns
 
 LOWER = FACTS.model_copy(update={"better": "lower"})
@@ -52,7 +52,7 @@ def test_lower_may_be_better():
 
 
 def test_without_a_threshold_everything_is_good_enough():
-    assert passes(0.0, FACTS.model_copy(update={"threshold": None}))
+    assert FACTS.model_copy(update={"threshold": None}).passes(0.0)
 
 
 def test_nothing_measured_is_skipped_and_never_passed():

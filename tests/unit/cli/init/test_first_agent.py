@@ -3,14 +3,10 @@
 import json
 import os
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.project import GREETS, REFUNDS, TRACKS
 
-from ci_eval.cli.init.first_agent import Candidate, candidates, free_name, unique_names
+from ci_eval.cli.init.first_agent import Candidate, candidates
 from ci_eval.cli.init.repository_survey import Survey
-from ci_eval.config.criterion_names import NAME
 from ci_eval.runtime.context import RunContext
 
 AGENT = "root_agent = 1\n"
@@ -161,31 +157,3 @@ def test_an_agent_with_evalsets_comes_before_one_without(repository, context):
     first, second, _ = offered(repository(files), context)
 
     assert (first.evalsets, second.evalsets) == (("b/b.evalset.json",), ())
-
-
-@pytest.mark.parametrize(
-    ("paths", "names"),
-    [
-        (["a/x.evalset.json", "b/x.test.json", "x.yaml"], ["x", "x-2", "x-3"]),
-        (["X.JSON", "..json", "archive.v2.json"], ["X", "evals", "archive.v2"]),
-    ],
-)
-def test_evalsets_are_called_as_their_files_and_no_two_alike(paths, names):
-    assert list(unique_names(paths).values()) == names
-
-
-@given(
-    st.lists(
-        st.text(st.characters(exclude_characters="/\0", exclude_categories=["C", "Z"]), min_size=1),
-        unique=True,
-    )
-)
-def test_every_file_gets_a_name_that_a_configuration_takes(paths):
-    names = unique_names(paths).values()
-
-    assert len({*names}) == len(paths)
-    assert all(NAME.fullmatch(each) for each in names)
-
-
-def test_a_name_that_is_taken_gets_the_next_number():
-    assert free_name("evals", ["evals", "evals-2"]) == "evals-3"

@@ -6,14 +6,21 @@ from typing import Any
 import pytest
 
 from ci_eval.cli.judge_check import human_labels as module
-from ci_eval.cli.judge_check.calibrated_criterion import Bar, Chosen
+from ci_eval.cli.judge_check.calibrated_criterion import Chosen
 from ci_eval.cli.judge_check.human_labels import Form, Label, Line, label_of, read_labels
 from ci_eval.records.errors import NothingSelectedError, UsageError
+from ci_eval.records.results import CriterionFacts
+from ci_eval.text.file_problems import MAX_PROBLEMS
 
-CHOSEN = Chosen("answers", "adk/final_response_match_v2", Bar(0.6))
+FACTS = CriterionFacts(criterion="adk/final_response_match_v2", threshold=0.6, interval=(0.0, 1.0))
+CHOSEN = Chosen("answers", FACTS)
 THING = Form(Line, lambda line, refuse: (line.model_extra or {}).get("thing") or refuse("no thing"))
 """What there is to be judged is any word here."""
 EXPECTED = "expected true or false, pass or fail, yes or no, valid or invalid, or a score"
+
+
+def _facts(**changes: Any) -> CriterionFacts:
+    return FACTS.model_copy(update={"threshold": 3, **changes})
 
 
 @pytest.fixture
@@ -34,30 +41,30 @@ def told(read, *rows: Any) -> list[str]:
 
 @pytest.mark.parametrize("word", [True, "pass", "PASSED", "yes", " valid ", "true", 1, 0.6])
 def test_what_means_pass(word):
-    assert label_of(word, CHOSEN.bar).passes is True
+    assert label_of(word, FACTS).passes is True
 
 
 @pytest.mark.parametrize("word", [False, "fail", "Failed", "no", "invalid", "false", 0, 0.59])
 def test_what_means_fail(word):
-    assert label_of(word, CHOSEN.bar).passes is False
+    assert label_of(word, FACTS).passes is False
 
 
 def test_where_lower_is_better_a_low_score_passes():
-    assert label_of(2, Bar(3, "lower", None)) == Label(passes=True, value=2.0)
+    assert label_of(2, _facts(better="lower", interval=None)) == Label(passes=True, value=2.0)
 
 
 @pytest.mark.parametrize("wrong", ["maybe", "", None, {}, [], 1.2, -0.1, "0.8"])
 def test_what_is_no_label(wrong):
     with pytest.raises(ValueError, match="found"):
-        label_of(wrong, CHOSEN.bar)
+        label_of(wrong, FACTS)
 
 
 def test_a_score_lies_where_those_of_the_criterion_do():
-    assert label_of(4, Bar(3, bounds=(1, 5))).passes
+    assert label_of(4, _facts(interval=(1, 5))).passes
     with pytest.raises(ValueError, match="between 1 and 5, found 0"):
-        label_of(0, Bar(3, bounds=(1, 5)))
+        label_of(0, _facts(interval=(1, 5)))
     with pytest.raises(ValueError, match="a score lies between"):
-        label_of(10**400, Bar(3, bounds=None))
+        label_of(10**400, _facts(interval=None))
 
 
 def test_a_line_has_a_name_and_a_number(read):
@@ -181,4 +188,4 @@ def test_a_file_of_too_many_labels_is_refused(read, monkeypatch):
 
 
 def test_a_file_of_another_kind_has_a_bounded_number_of_problems(read):
-    assert len(told(read, *["nonsense"] * 500)) == module.MAX_PROBLEMS
+    assert len(told(read, *["nonsense"] * 500)) == MAX_PROBLEMS

@@ -1,23 +1,35 @@
-"""An example of each command, for its `--help`."""
+"""The help of commands: examples, and groups that list whole summaries."""
 
 import click
 
 EXAMPLES = {
-    "adk": "ci-eval adk agents/weather evals/smoke.evalset.json:greets",
+    "adk": (
+        "ci-eval adk agents/shop agents/shop/smoke.evalset.json --print_detailed_results\n"
+        "ci-eval adk agents/shop smoke:greets,refunds --interpreter .venv/bin/python\n"
+        "ci-eval adk agents/shop smoke --eval_storage_uri gs://bucket"
+    ),
     "baseline diff": "ci-eval baseline diff",
     "baseline prune": "ci-eval baseline prune --keep 20",
     "baseline save": "ci-eval baseline save ci-eval-report",
     "baseline show": "ci-eval baseline show --json",
     "compare": "ci-eval compare before/run.json ci-eval-report --gate",
-    "evalset add": "ci-eval evalset add evals/smoke.yaml --file more.yaml",
-    "evalset convert": "ci-eval evalset convert evals/smoke.csv --to adk",
-    "evalset create": "ci-eval evalset create evals/smoke.yaml",
+    "evalset": "ci-eval evalset create agents/shop smoke",
+    "evalset add": (
+        'ci-eval evalset add evals/smoke.yaml --prompt Hello --expected "How can I help?"\n'
+        "ci-eval evalset add agents/shop smoke --from-traces traces.jsonl --case greets\n"
+        "ci-eval evalset add agents/shop smoke --file case.json"
+    ),
+    "evalset convert": "ci-eval evalset convert evals/smoke.evalset.json --to cases",
+    "evalset create": (
+        "ci-eval evalset create evals/smoke.yaml\n"
+        "ci-eval evalset create agents/shop smoke  # as `adk eval_set create agents/shop smoke`"
+    ),
     "evalset delete": "ci-eval evalset delete evals/smoke.yaml --case refund-7",
     "evalset list": "ci-eval evalset list evals",
     "evalset migrate": "ci-eval evalset migrate evals",
     "evalset results list": "ci-eval evalset results list agents/shop",
     "evalset results show": "ci-eval evalset results show agents/shop shop_smoke_1763900000.5",
-    "evalset update": "ci-eval evalset update evals/smoke.yaml --file changed.yaml",
+    "evalset update": "ci-eval evalset update smoke.yaml --case refunds --from-traces traces.jsonl",
     "explain": "ci-eval explain CE0103",
     "gate explain": "ci-eval gate explain",
     "gate power": "ci-eval gate power --drop 0.05",
@@ -36,13 +48,13 @@ EXAMPLES = {
     "show": "ci-eval show refund-7 --agent support",
     "validate": "ci-eval validate ci-eval.yaml evals/smoke.yaml",
 }
-"""A command line by command."""
+"""Command lines by command, one on each line."""
 
 
 def add_examples(command: click.Command, path: str) -> None:
-    """Add its example to a command, and theirs to its subcommands."""
+    """Add its examples to a command, and theirs to its subcommands."""
     if path in EXAMPLES:
-        command.epilog = f"Example: {EXAMPLES[path]}"
+        command.epilog = "\b\nExample: " + EXAMPLES[path].replace("\n", "\n         ")
     for name, each in command.commands.items() if isinstance(command, click.Group) else ():
         add_examples(each, f"{path} {name}")
 
