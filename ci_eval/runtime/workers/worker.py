@@ -130,7 +130,7 @@ def _listen(wire: Wire, runner: Runner) -> None:
     finally:
         runner.end()
         time.sleep(GRACE_S)
-        if sys.platform != "win32" and os.getpgrp() == os.getpid():
+        if os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)  # with its children
         os._exit(1)
 
