@@ -158,6 +158,22 @@ def _trajectory(events: Sequence[InvocationEvent]) -> IntermediateData | Invocat
     )
 
 
+def trajectory_events(invocation: Invocation, author: str = AGENT) -> Iterator[InvocationEvent]:
+    """Yield everything before the final response as events; `author` made calls that are lists."""
+    data = invocation.intermediate_data
+    if not isinstance(data, IntermediateData):
+        yield from invocation.events or ()
+        return
+    calls = tuple(Part(function_call=each) for each in data.tool_uses)
+    if calls:
+        yield InvocationEvent(author=author, content=Content(role="model", parts=calls))
+    answers = tuple(Part(function_response=each) for each in data.tool_responses)
+    if answers:
+        yield InvocationEvent(author=author, content=Content(role=USER, parts=answers))
+    for by, parts in data.intermediate_responses:
+        yield InvocationEvent(author=by, content=Content(role="model", parts=parts))
+
+
 def _paired(events: Iterable[InvocationEvent]) -> Iterator[InvocationEvent]:
     """Yield `events` with an id for every call, and with the id of its call for every result."""
     open_calls: list[FunctionCall] = []

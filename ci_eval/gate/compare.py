@@ -18,7 +18,7 @@ from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
 from ci_eval.gate.mean_drop import Drifts, Finding
 from ci_eval.gate.pairing import ROUNDING, Group, added, groups_of, pool, vanished
-from ci_eval.gate.weakened_gate import loosened
+from ci_eval.gate.weakened_gate import changed_content, loosened
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import (
     CaseChange,
@@ -178,7 +178,7 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         flaky_total=len(flaky),
         excused=tuple(listed(meta, gate, examined.excuses)),
         hidden=tuple(_hidden_by_errors(examined, barely, gate)) if barely else (),
-        loosened=(*loosened(meta, nearest), *_changed_content(columns, baseline[0].columns)),
+        loosened=(*loosened(meta, nearest), *changed_content(columns, baseline[0].columns)),
     )
 
 
@@ -197,15 +197,6 @@ def _comparable(groups: Sequence[Group]) -> bool:
         each for each in groups if each.facts.tier == "block" and not each.facts.informational
     ]
     return any(each.all_pairs for each in judging or groups)
-
-
-def _changed_content(now: Columns, before: Columns) -> Iterator[str]:
-    """Yield, for each evalset, the number of cases whose content changed."""
-    for evalset, cases in now.evalsets.items():
-        count = cases.changed_in(before.evalsets[evalset]) if evalset in before.evalsets else 0
-        if count:
-            shown = "1 case" if count == 1 else f"{count} cases"
-            yield f"evalset {evalset}: {shown} changed and cannot be compared"
 
 
 def _confirming(columns: Columns) -> int:
@@ -253,6 +244,9 @@ def _delta(tested: Group, examined: Examined) -> Delta:
         interval=group.interval if group is arm else with_days(group),
         p_value=found.p_value if found else None,
         level=found.level if found else None,
+        least=group.least if pairs else None,
+        visible=found is not None
+        and (tested.steady or group is arm or tested.exchanges * found.level >= 1),
         outcome=outcome,
         reason=reason,
         steady=tested.steady,

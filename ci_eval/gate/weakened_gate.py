@@ -8,6 +8,7 @@ from ci_eval.gate.exemptions import day_of, gate_of
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.cases import Json
 from ci_eval.records.results import CriterionFacts, RunMeta
+from ci_eval.run_files.score_table import Columns
 
 _STRICTNESS = {
     "on_missing": ("pass", "warn", "threshold", "fail"),
@@ -47,6 +48,15 @@ def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
     if now.repeats < before.repeats:
         yield f"run.repeats: {before.repeats} → {now.repeats}"
     yield from _of_store(now, before)
+
+
+def changed_content(now: Columns, before: Columns) -> Iterator[str]:
+    """Yield, for each evalset, the number of cases whose content changed."""
+    for evalset, cases in now.evalsets.items():
+        count = cases.changed_in(before.evalsets[evalset]) if evalset in before.evalsets else 0
+        if count:
+            shown = "1 case" if count == 1 else f"{count} cases"
+            yield f"evalset {evalset}: {shown} changed and cannot be compared"
 
 
 def _with_mode(meta: RunMeta) -> GateOptions:

@@ -15,17 +15,11 @@ from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_sections import Section, read
 from ci_eval.pull_requests.comment_thread import PostingError, posting_errors
 from ci_eval.pull_requests.github_issues import GitHubIssues
-from ci_eval.pull_requests.run_posting import (
-    PATIENCE_S,
-    Place,
-    ci_number,
-    section,
-    warn,
-)
+from ci_eval.pull_requests.run_posting import PATIENCE_S, Place, section, warn
 from ci_eval.pull_requests.suite_issues import IssueThread, NewIssue
 from ci_eval.records.findings import Report
 from ci_eval.reporters.issue import Issue
-from ci_eval.runtime.context import RunContext, in_actions
+from ci_eval.runtime.context import RunContext, in_actions, in_gitlab
 from ci_eval.text.templates import markdown, terminal
 
 _MAX_TITLE = 200
@@ -74,7 +68,7 @@ def _post(
 
     async def patiently() -> Iterable[str]:
         async with asyncio.timeout(PATIENCE_S), _opened(new, context) as thread:
-            found = written(_place(thread, context.env))
+            found = written(Place.of(thread, _commit(context.env), context.env))
             options = Options(mode="update")
             posted = await sticky_comment.post(thread, [found], options, wanted=wanted)
             is_better = posted.url and found.outcome == "passed"
@@ -94,7 +88,7 @@ def _post(
 
 @asynccontextmanager
 async def _opened(new: NewIssue, context: RunContext) -> AsyncIterator[IssueThread]:
-    if context.env.get("GITLAB_CI") == "true":
+    if in_gitlab(context.env):
         async with gitlab_issues.opened(context, new) as thread:
             yield thread
         return
@@ -103,12 +97,8 @@ async def _opened(new: NewIssue, context: RunContext) -> AsyncIterator[IssueThre
             yield GitHubIssues(github, new)
 
 
-def _place(thread: IssueThread, env: Mapping[str, str]) -> Place:
-    if env.get("GITLAB_CI") == "true":
-        numbers = ci_number(env, "CI_PIPELINE_ID"), ci_number(env, "CI_JOB_ID")
-        return Place(thread, env.get("CI_COMMIT_SHA", ""), *numbers)
-    numbers = ci_number(env, "GITHUB_RUN_ID"), ci_number(env, "GITHUB_RUN_ATTEMPT")
-    return Place(thread, env.get("GITHUB_SHA", ""), *numbers)
+def _commit(env: Mapping[str, str]) -> str:
+    return env.get("CI_COMMIT_SHA" if in_gitlab(env) else "GITHUB_SHA", "")
 
 
 async def _closed(thread: IssueThread, suite: str, env: Mapping[str, str]) -> bool:
@@ -129,6 +119,6 @@ def _origin(env: Mapping[str, str]) -> str:
 
 def event_of(env: Mapping[str, str]) -> str:
     """Return the event that started this job, as GitHub names it; empty if unknown."""
-    if env.get("GITLAB_CI") == "true":
+    if in_gitlab(env):
         return _SOURCES.get(env.get("CI_PIPELINE_SOURCE", ""), "")
     return env.get("GITHUB_EVENT_NAME", "") if in_actions(env) else ""

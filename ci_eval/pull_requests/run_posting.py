@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ci_eval.forge.ci_job import run_link
 from ci_eval.forge.github import GitHub, connected
@@ -20,7 +20,7 @@ from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.records.errors import Problem
 from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import Markdown
-from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.context import RunContext, in_gitlab
 
 PATIENCE_S = 300.0
 """Timeout for all posting of a job."""
@@ -42,6 +42,16 @@ class Place(NamedTuple):
     """The number of the workflow run or pipeline that measured."""
     attempt: int
     """The number of its attempt, or of the job: newer ones are larger."""
+
+    @classmethod
+    def of(cls, thread: Thread, commit: str, env: Mapping[str, str]) -> Self:
+        """Return the place for this CI run; numbers that CI does not set are 0."""
+        names = "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"
+        if in_gitlab(env):
+            names = "CI_PIPELINE_ID", "CI_JOB_ID"
+        given = (env.get(name, "") for name in names)
+        run, attempt = (int(each) if re.fullmatch("[0-9]{1,18}", each) else 0 for each in given)
+        return cls(thread, commit, run, attempt)
 
 
 Write = Callable[[Place], Awaitable[Posted]]
@@ -95,7 +105,7 @@ def post_as(
 
     async def patiently() -> Posted:
         async with asyncio.timeout(PATIENCE_S):
-            if context.env.get("GITLAB_CI") == "true":
+            if in_gitlab(context.env):
                 return await _on_gitlab(write, options, context)
             return await _on_github(write, options, context, reports)
 
@@ -132,8 +142,7 @@ async def _on_github(
             if found is None:
                 return Posted("none")
             thread = GitHubThread(github, found.number)
-            run, attempt = ci_number(env, "GITHUB_RUN_ID"), ci_number(env, "GITHUB_RUN_ATTEMPT")
-            return await write(Place(thread, found.head_sha, run, attempt))
+            return await write(Place.of(thread, found.head_sha, env))
 
 
 async def _found(github: GitHub, options: Options, context: RunContext) -> PullRequest | None:
@@ -162,8 +171,7 @@ async def _on_gitlab(write: Write, options: Options, context: RunContext) -> Pos
             context.say("no comment: this commit has no open merge request")
             return Posted("none")
         thread, merge_request = found
-        run, attempt = ci_number(context.env, "CI_PIPELINE_ID"), ci_number(context.env, "CI_JOB_ID")
-        return await write(Place(thread, merge_request.commit, run, attempt))
+        return await write(Place.of(thread, merge_request.commit, context.env))
 
 
 async def _check_run(github: GitHub, report: Report, commit: str, context: RunContext) -> None:
@@ -194,8 +202,3 @@ def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -
         text = f"{decision}\n\n{note.strip()}\n\n{rest}"
     outcome: Outcome = "undecided" if report.verdict.undecided else report.verdict.outcome
     return Section(report.meta.suite, report.meta.job, outcome, text, *place[1:])
-
-
-def ci_number(env: Mapping[str, str], name: str) -> int:
-    """Return a number that CI counts up; 0 if it is not set."""
-    return int(env[name]) if re.fullmatch("[0-9]{1,18}", env.get(name, "")) else 0

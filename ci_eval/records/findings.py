@@ -40,6 +40,10 @@ class Delta(Stored):
     """Uncorrected p-value of the one-sided test of "no drop"; `None` if not tested."""
     level: Derived | None = None
     """Significance level for the p-value, corrected for all tests and looks."""
+    least: Derived | None = None
+    """The smallest drop that counts, in the criterion's own unit; `None` in older reports, too."""
+    visible: bool = False
+    """Whether there are enough cases and runs to distinguish any drop from noise."""
     outcome: Outcome
     reason: str = ""
     steady: bool = False

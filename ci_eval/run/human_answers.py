@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ci_eval.formats.event_lists import USER
+from ci_eval.formats.event_lists import AGENT, USER, trajectory_events
 from ci_eval.records.cases import (
     Content,
     EvalCase,
@@ -14,7 +14,6 @@ from ci_eval.records.cases import (
     InvocationEvent,
     InvocationEvents,
     Json,
-    Part,
 )
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.runtime.workers.canned_tools import Canned
@@ -70,7 +69,7 @@ def joined(first: Invocation, answer: Content, then: Invocation) -> Invocation:
     What is known of one half alone is not known of the whole.
     """
     answered = InvocationEvent(author=USER, content=answer)
-    events = (*_events(first), *_spoken(first), answered, *_events(then))
+    events = (*trajectory_events(first), *_spoken(first), answered, *trajectory_events(then))
     known = first.intermediate_data is not None and then.intermediate_data is not None
     return then.model_copy(
         update={
@@ -108,25 +107,9 @@ def _sum(one: Any, other: Any) -> Any:
     return None if one is None or other is None else one + other
 
 
-def _events(invocation: Invocation) -> Iterator[InvocationEvent]:
-    """Yield everything before the final response as events."""
-    data = invocation.intermediate_data
-    if not isinstance(data, IntermediateData):
-        yield from invocation.events or ()
-        return
-    calls = tuple(Part(function_call=call) for call in data.tool_uses)
-    if calls:
-        yield InvocationEvent(author="agent", content=Content(role="model", parts=calls))
-    answers = tuple(Part(function_response=each) for each in data.tool_responses)
-    if answers:
-        yield InvocationEvent(author="agent", content=Content(role=USER, parts=answers))
-    for author, parts in data.intermediate_responses:
-        yield InvocationEvent(author=author, content=Content(role="model", parts=parts))
-
-
 def _spoken(invocation: Invocation) -> Iterator[InvocationEvent]:
     """Yield the text of the response that waits, without the calls that are events already."""
     content = invocation.final_response
     said = tuple(part for part in (content and content.parts) or () if part.text)
     if said:
-        yield InvocationEvent(author="agent", content=Content(role="model", parts=said))
+        yield InvocationEvent(author=AGENT, content=Content(role="model", parts=said))

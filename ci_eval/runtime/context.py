@@ -17,6 +17,11 @@ def in_actions(env: Mapping[str, str]) -> bool:
     return env.get("GITHUB_ACTIONS") == "true"
 
 
+def in_gitlab(env: Mapping[str, str]) -> bool:
+    """Return True if a GitLab pipeline runs a process with the environment `env`."""
+    return env.get("GITLAB_CI") == "true"
+
+
 @dataclass(frozen=True)
 class RunContext:
     """Environment, root, clock and clone of a command, and the secrets that it knows."""

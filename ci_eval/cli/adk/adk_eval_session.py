@@ -6,13 +6,12 @@ from uuid import uuid4
 
 from pydantic import Field
 
+from ci_eval.formats.event_lists import trajectory_events
 from ci_eval.records.cases import (
     Content,
     EvalCase,
-    IntermediateData,
     Invocation,
     Json,
-    Part,
     Record,
 )
 
@@ -63,15 +62,8 @@ def _events(invocation: Invocation, app: str) -> Iterator[Event]:
         "timestamp": invocation.creation_timestamp,
     }
     yield Event(author="user", content=invocation.user_content, **at)
-    for event in invocation.events or ():
+    for event in trajectory_events(invocation, app):
         if event.content:
             yield Event(author=event.author, content=event.content, **at)
-    data = invocation.intermediate_data
-    if isinstance(data, IntermediateData):
-        calls = tuple(Part(function_call=each) for each in data.tool_uses)
-        results = tuple(Part(function_response=each) for each in data.tool_responses)
-        for role, parts in (("model", calls), ("user", results)):
-            if parts:
-                yield Event(author=app, content=Content(role=role, parts=parts), **at)
     if invocation.final_response:
         yield Event(author=app, content=invocation.final_response, **at)

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from ci_eval.forge.lineage import default_branch, event, own_branch
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.errors import UsageError
-from ci_eval.runtime.context import RunContext, in_actions
+from ci_eval.runtime.context import RunContext, in_actions, in_gitlab
 
 _OF_BRANCHES = ("push", "schedule", "workflow_dispatch", "repository_dispatch")
 """GitHub events whose checkout is on the branch that they name."""
@@ -76,7 +76,7 @@ def _occasion(env: Mapping[str, str]) -> _Occasion | None:
     """Return the trigger of the CI run; `None` outside any known CI."""
     if in_actions(env):
         return _on_github(env)
-    if env.get("GITLAB_CI") == "true":
+    if in_gitlab(env):
         return _on_gitlab(env)
     return None
 

@@ -1,6 +1,5 @@
 """Explanation of a verdict, computed from its report."""
 
-import math
 from collections.abc import Iterator
 from typing import Literal
 
@@ -93,20 +92,16 @@ class Explanation(Record):
 
 
 def explain(report: Report) -> Explanation:
-    """Explain the verdict of a report.
+    """Explain the verdict of a report, whose run describes all of its criteria.
 
     Raises:
-        UsageError: the report contradicts itself.
+        UsageError: the options of its gate are invalid.
 
     """
     try:
         gate = gate_of(report.meta)
     except BaselineError as exc:
         raise UsageError(str(exc)) from exc
-    deltas = report.comparison.deltas if report.comparison else ()
-    strange = {each.group.criterion for each in deltas} - {*report.meta.criteria}
-    if strange:
-        raise UsageError(f"the report compares {min(strange)!r}, which its run does not have")
     criteria = tuple(_criteria(report, gate))
     required = tuple(_floors(report, gate))
     return Explanation(
@@ -125,7 +120,6 @@ def explain(report: Report) -> Explanation:
 def _criteria(report: Report, gate: GateOptions) -> Iterator[ExplainedCriterion]:
     found = report.comparison
     for delta in found.deltas if found else ():
-        least = _least(delta, report, gate)
         own = [each for each in (found.changes if found else ()) if each.group == delta.group]
         counted = [each for each in own if not each.excused]
         yield ExplainedCriterion(
@@ -134,22 +128,13 @@ def _criteria(report: Report, gate: GateOptions) -> Iterator[ExplainedCriterion]
             repeats=report.meta.repeats,
             better=report.meta.criteria[delta.group.criterion].better,
             level=_level(delta, report, gate),
-            least=least,
-            blocks_from=_blocks_from(delta, least, report),
-            visible=_visible(delta, report),
+            least=delta.least,
+            blocks_from=_blocks_from(delta, report),
+            visible=delta.visible,
             proven=sum(each.certain for each in counted),
             suspected=sum(each.suspected for each in counted),
             excused=len(own) - len(counted),
         )
-
-
-def _least(delta: Delta, report: Report, gate: GateOptions) -> float | None:
-    """Return the smallest drop that counts: a share of the interval, or of the old mean."""
-    facts = report.meta.criteria[delta.group.criterion]
-    if delta.baseline is None:
-        return None
-    width = facts.interval[1] - facts.interval[0] if facts.interval else abs(delta.baseline)
-    return (gate.max_drop if facts.max_growth is None else facts.max_growth) * width
 
 
 def _level(delta: Delta, report: Report, gate: GateOptions) -> Level | None:
@@ -173,23 +158,14 @@ def _level(delta: Delta, report: Report, gate: GateOptions) -> Level | None:
     )
 
 
-def _visible(delta: Delta, report: Report) -> bool:
-    found = report.comparison
-    if found is None or delta.level is None or delta.level <= 0:
-        return False
-    # With k baseline runs, a case has k + 1 permutations.
-    return delta.steady or delta.cases * math.log(len(found.baseline_runs) + 1) >= -math.log(
-        delta.level
-    )
-
-
-def _blocks_from(delta: Delta, least: float | None, report: Report) -> float | None:
+def _blocks_from(delta: Delta, report: Report) -> float | None:
     """Return the drop at which the test would have rejected, given the spread of the cases.
 
     The permutation test is close to a t-test on the differences of the cases, whose standard error
     is half the interval, divided by its quantile.
     """
-    if least is None or delta.level is None or not _visible(delta, report):
+    least = delta.least
+    if least is None or delta.level is None or not delta.visible:
         return None
     if delta.steady:
         return least

@@ -1,7 +1,7 @@
 """Canned tool results: matching a tool call with its result.
 
-Framework adapters run this file by its path, under the agent's interpreter, and we import it, so
-that calls are matched in one place.  It needs only the standard library of Python 3.8 and imports
+Framework adapters import this file under the agent's interpreter, and so do we, so that calls are
+matched in one place.  It needs only the standard library of Python 3.8 and imports
 nothing of ci-eval.
 """
 

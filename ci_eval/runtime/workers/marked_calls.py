@@ -1,6 +1,6 @@
 """Marks the calls of models that a conversation makes, so that the gateway can tell them apart.
 
-`worker.py` runs this file by its path, under the agent's interpreter, if the agent's models are
+`worker.py` imports this file under the agent's interpreter, if the agent's models are
 behind the gateway.  It needs only the standard library of Python 3.8 and imports nothing of
 ci-eval.  HTTP clients are changed when the agent imports them: they add a header to what they send
 to the gateway, and to nothing else.  A thread that an agent starts by itself knows no conversation.

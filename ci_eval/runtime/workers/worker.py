@@ -35,8 +35,8 @@ import threading
 import time
 from contextlib import suppress
 from operator import attrgetter
-from os.path import dirname, join
-from types import SimpleNamespace
+from os.path import dirname
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -50,14 +50,12 @@ MAX_REPLY_BYTES = 16 * 1024 * 1024 - 128 * 1024
 """The longest reply, in bytes; its line must have room for the output, too."""
 GRACE_S = 5.0
 """How long a callable may continue after ci-eval has ended, and the process may take to end."""
+_PACKAGE = "_ci_eval_workers"
+"""The package of the files beside this one: `ci_eval` may be missing here, or another version."""
+sys.modules[_PACKAGE] = _package = ModuleType(_PACKAGE)
+_package.__path__ = [dirname(__file__)]
 
-
-def _run_file(name: str) -> Any:
-    """Return the names defined in a file beside this one."""
-    return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
-
-
-_output = _run_file("worker_output.py")
+_output: Any = importlib.import_module(f"{_PACKAGE}.worker_output")
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
@@ -89,7 +87,7 @@ def _set_up_process(folder: str, target: str) -> None:
     faulthandler.enable(all_threads=False)  # only the thread that crashed
     sys.stdout, sys.stderr = _output.Tee(sys.stdout), _output.Tee(sys.stderr)
     if "CI_EVAL_MODELS" in os.environ:  # noqa: TID251  # of the worker
-        _run_file("marked_calls.py").mark(_output.writing)
+        importlib.import_module(f"{_PACKAGE}.marked_calls").mark(_output.writing)
 
 
 class Wire:
@@ -130,14 +128,14 @@ def _listen(wire: Wire, runner: Runner) -> None:
     finally:
         runner.end()
         time.sleep(GRACE_S)
-        if sys.platform != "win32" and os.getpgrp() == os.getpid():
+        if os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)  # with its children
         os._exit(1)
 
 
 def _faults() -> Any:
     """Return the module `worker_faults`, loaded on demand."""
-    return _run_file("worker_faults.py")
+    return importlib.import_module(f"{_PACKAGE}.worker_faults")
 
 
 # --- The callable -----------------------------------------------------------------------------
@@ -152,7 +150,8 @@ def _load(name: str) -> Any:
 def _function(target: str, adapter: str = "", options: str = "") -> Callable[..., Any]:
     """Return the callable, or what `adapter` makes of the target."""
     if adapter:
-        return runpy.run_path(adapter)["adapted"](target, json.loads(options), _load)  # type: ignore[no-any-return]  # as the adapters say
+        found = runpy.run_path(adapter, run_name=f"{_PACKAGE}.adapters.main")
+        return found["adapted"](target, json.loads(options), _load)  # type: ignore[no-any-return]  # as the adapters say
     found = _load(target)
     if not callable(found):
         raise TypeError(f"it is not callable: {_faults().in_short(found)}")

@@ -1,6 +1,6 @@
 """Short descriptions of errors in user code: the exception, and where it was raised.
 
-`worker.py` and the adapters run this file by its path, under the agent's interpreter.  It needs
+`worker.py` and the adapters import this file under the agent's interpreter.  It needs
 only the standard library of Python 3.8 and imports nothing of ci-eval.
 """
 

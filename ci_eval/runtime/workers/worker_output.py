@@ -1,6 +1,6 @@
 """Output of one conversation to the standard streams that it shares with others.
 
-`worker.py` runs this file by its path, under the agent's interpreter.  It needs only the standard
+`worker.py` imports this file under the agent's interpreter.  It needs only the standard
 library of Python 3.8 and imports nothing of ci-eval.
 """
 

@@ -1,12 +1,13 @@
 """Runs agents by Google ADK's own evaluation and by the adapter of ci-eval, and prints both.
 
-    PYTHON adk_parity.py ADAPTER < cases.json
+    PYTHON adk_parity.py WORKER < cases.json
 
-PYTHON has google-adk; ADAPTER is the adapter's file.  The cases are `{folder: [{"messages",
+PYTHON has google-adk; WORKER is `worker.py`.  The cases are `{folder: [{"messages",
 "state"}, …]}`; for each, ADK's `Invocation` and the adapter's replies are printed as JSON.
 """
 
 import asyncio
+import importlib
 import inspect
 import json
 import os
@@ -73,7 +74,7 @@ def theirs(folder, cases):
 
 
 def ours(adapter, folder, cases):
-    agent = adapter["adapted"](folder, {}, None)
+    agent = adapter.adapted(folder, {}, None)
 
     async def hold(number, case):
         names = {"id": f"s{number}", "app_name": "app", "user_id": "user"}
@@ -92,7 +93,8 @@ def main():
     # Nothing but the result is for the reader.
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    adapter = runpy.run_path(sys.argv[1])
+    runpy.run_path(sys.argv[1])  # makes a package of the files beside it
+    adapter = importlib.import_module("_ci_eval_workers.adapters.adk_adapter")
     sys.path.insert(0, "")
     found = {}
     for folder, cases in json.load(sys.stdin).items():

@@ -18,7 +18,7 @@ from support.adk_agents import AGENTS, PLACE, VERSIONS, Weather, agent, normal, 
 from ci_eval.agents.adk_agent import Adk
 from ci_eval.records.cases import Content, Invocation
 from ci_eval.records.errors import TrialError
-from ci_eval.runtime.workers.worker_pool import Adapter
+from ci_eval.runtime.workers.worker_pool import WORKER
 
 SCRIPT = Path(__file__).with_name("adk_parity.py")
 
@@ -62,7 +62,7 @@ def parity(request: pytest.FixtureRequest) -> Parity:
     gemini = Weather()
     with serving(gemini):
         found = subprocess.run(
-            [python(version), "-B", SCRIPT, Adapter("adk").path],
+            [python(version), "-B", SCRIPT, WORKER],
             input=json.dumps(
                 {name: cases for name, cases in CASES.items() if name not in ONLY_NEW}
                 if version == "2.3"

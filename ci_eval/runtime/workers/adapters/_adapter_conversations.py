@@ -1,29 +1,22 @@
 """Conversations with agents, for all agent adapters: resolving the target, reading messages.
 
-Adapters run this file by its path, under the agent's interpreter, as `worker.py` runs them.  It
-needs only the standard library of Python 3.8 and imports nothing of ci-eval.
+Adapters import this file under the agent's interpreter.  It needs only the standard library of
+Python 3.9 and imports nothing but the files beside it.
 """
 
 from __future__ import annotations
 
 import inspect
-import runpy
-from os.path import dirname, join
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from . import _adapter_reporting as reporting
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
-    from ci_eval.runtime.workers.adapters import _adapter_reporting as reporting
-
-    Load = Callable[[str], Any]
-    """Imports a `module:name`, as `worker.py` does."""
-else:
-    from types import SimpleNamespace
-
-    reporting = SimpleNamespace(**runpy.run_path(join(dirname(__file__), "_adapter_reporting.py")))
-
+Load = Callable[[str], Any]
+"""Imports a `module:name`, as `worker.py` does."""
 Json = Any
 
 

@@ -1,7 +1,7 @@
 """Reporting what an agent does, and canned tools, for all adapters.
 
-Adapters run this file by its path, under the agent's interpreter, as `worker.py` runs them.  It
-needs only the standard library of Python 3.8 and imports nothing of ci-eval.
+Adapters import this file under the agent's interpreter.  It needs only the standard library of
+Python 3.9 and imports nothing but the files beside it.
 """
 
 from __future__ import annotations
@@ -10,21 +10,19 @@ import json
 import math
 import os
 import re
-import runpy
 import sys
 import time
 from collections.abc import Mapping
 from contextlib import contextmanager
 from datetime import date
 from enum import Enum
-from os.path import dirname, join
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+from .. import worker_faults
+from ..canned_tools import Canned, Given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from ci_eval.runtime.workers.canned_tools import Given
 
 Json = Any
 
@@ -36,15 +34,6 @@ MAX_DEPTH = 40
 """The deepest nesting of a value; deeper values are replaced by their `repr`."""
 
 
-def _run_file(name: str) -> dict[str, Any]:
-    return runpy.run_path(join(dirname(dirname(__file__)), name))
-
-
-_Canned = _run_file("canned_tools.py")["Canned"]
-if TYPE_CHECKING:
-    from ci_eval.runtime.workers import worker_faults
-else:
-    worker_faults = SimpleNamespace(**_run_file("worker_faults.py"))
 in_short = worker_faults.in_short
 
 
@@ -272,7 +261,7 @@ class Mocks:
 
     def __init__(self, session: dict[str, Any]) -> None:
         given = session.get("tool_mocks")
-        self._canned = _Canned(given["tools"], given.get("used", ())) if given else None
+        self._canned = Canned(given["tools"], given.get("used", ())) if given else None
         self._calls_unmatched = not given or given.get("unmatched") == "pass"
         self._missing = ""
         self._raised = ""

@@ -6,18 +6,12 @@ such as token usage, comes from LangChain's callbacks.
 
 from __future__ import annotations
 
-import runpy
-from os.path import dirname, join
 from typing import TYPE_CHECKING, Any
+
+from . import _adapter_reporting as reporting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from ci_eval.runtime.workers.adapters import _adapter_reporting as reporting
-else:
-    from types import SimpleNamespace
-
-    reporting = SimpleNamespace(**runpy.run_path(join(dirname(__file__), "_adapter_reporting.py")))
 
 
 class Run(reporting.Observations):

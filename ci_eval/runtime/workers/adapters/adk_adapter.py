@@ -1,7 +1,7 @@
 """Adapter for agents of Google ADK, 2.3 or later.
 
-`worker.py` runs this file by its path, under the agent's interpreter.  It imports nothing of
-ci-eval, and runs some files beside it in the same way.
+`worker.py` runs this file under the agent's interpreter.  Of ci-eval, it imports nothing but
+files beside it.
 
 The reply is `{"events", "behind", "rules", "app_details", "duration", "model_duration"?,
 "tool_duration"?, "error"?, "used"?}`.  The events are ADK's, as JSON: the user's message and the
@@ -14,29 +14,19 @@ from __future__ import annotations
 
 import copy
 import gc
-import runpy
 import sys
 import time
 from contextlib import nullcontext
 from importlib.util import find_spec
-from os.path import dirname, join
 from typing import TYPE_CHECKING, Any
+
+from . import _adapter_reporting as reporting
+from . import _adk_adapter_loading as loading
+from . import _adk_adapter_plugin as plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
-
-    from ci_eval.runtime.workers.adapters import _adapter_reporting as reporting
-    from ci_eval.runtime.workers.adapters import _adk_adapter_loading as loading
-    from ci_eval.runtime.workers.adapters import _adk_adapter_plugin as plugin
-else:
-    from types import SimpleNamespace
-
-    def _run_file(name: str) -> Any:
-        return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
-
-    loading, plugin = _run_file("_adk_adapter_loading.py"), _run_file("_adk_adapter_plugin.py")
-    reporting = _run_file("_adapter_reporting.py")
 
 OLDEST = (2, 3)
 """The oldest supported google-adk, and the only one with its own rules."""

@@ -1,6 +1,6 @@
 """Adapter for custom metrics of Google ADK, called as ADK calls them.
 
-`worker.py` runs this file by its path, under the interpreter of the metric.  It imports nothing of
+`worker.py` runs this file under the interpreter of the metric.  It imports nothing of
 ci-eval, and needs google-adk of any version in that interpreter.
 
 The message has the arguments of a metric, as JSON: `metric` (ADK's `EvalMetric`), `actual`,

@@ -1,6 +1,6 @@
 """Adapter for the ids that Google ADK gives to cases made of scenarios.
 
-`worker.py` runs this file by its path, under the interpreter that has google-adk.  It imports
+`worker.py` runs this file under the interpreter that has google-adk.  It imports
 nothing of ci-eval.
 """
 

@@ -1,6 +1,6 @@
 """Adapter for graphs of AgentFlow (10xGraph).
 
-`worker.py` runs this file by its path, under the interpreter of the graph.  It imports nothing of
+`worker.py` runs this file under the interpreter of the graph.  It imports nothing of
 ci-eval, and needs 10xscale-agentflow 0.10 or 10xgraph.
 
 AgentFlow's own collector uses callbacks in a container that the whole process shares.  With
@@ -12,23 +12,15 @@ run of the current task.
 from __future__ import annotations
 
 import asyncio
-import runpy
 from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import partial
-from os.path import dirname, join
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
-if TYPE_CHECKING:
-    from ci_eval.runtime.workers.adapters import _adapter_conversations as conversations
-    from ci_eval.runtime.workers.adapters import _adapter_reporting as reporting
-    from ci_eval.runtime.workers.adapters._adapter_conversations import Load
-else:
-    from types import SimpleNamespace
-
-    _names = runpy.run_path(join(dirname(__file__), "_adapter_conversations.py"))
-    conversations, reporting = SimpleNamespace(**_names), _names["reporting"]
+from . import _adapter_conversations as conversations
+from . import _adapter_reporting as reporting
+from ._adapter_conversations import Load
 
 INTERRUPT = "interrupt"
 """The name of the pending call of an interrupted graph."""

@@ -1,6 +1,6 @@
 """Adapter for EvalSets and EvalConfigs of AgentFlow (10xGraph) that a Python file builds.
 
-`worker.py` runs this file by its path, under the agent's interpreter.  It imports nothing of
+`worker.py` runs this file under the agent's interpreter.  It imports nothing of
 ci-eval, and nothing of AgentFlow that the Python file does not import itself.
 """
 

@@ -1,35 +1,21 @@
 """Adapter for graphs of LangGraph.
 
-`worker.py` runs this file by its path, under the interpreter of the graph.  It imports nothing of
+`worker.py` runs this file under the interpreter of the graph.  It imports nothing of
 ci-eval, and needs langgraph 1.0 or later.
 """
 
 from __future__ import annotations
 
-import runpy
 from base64 import b64decode, b64encode
 from contextvars import ContextVar
 from functools import partial
-from os.path import dirname, join
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
-if TYPE_CHECKING:
-    from ci_eval.runtime.workers.adapters import _adapter_conversations as conversations
-    from ci_eval.runtime.workers.adapters import _adapter_reporting as reporting
-    from ci_eval.runtime.workers.adapters import _langgraph_adapter_run as running
-    from ci_eval.runtime.workers.adapters._adapter_conversations import Load
-else:
-    from types import SimpleNamespace
-
-    def _run_file(name: str) -> Any:
-        return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
-
-    conversations, running = (
-        _run_file("_adapter_conversations.py"),
-        _run_file("_langgraph_adapter_run.py"),
-    )
-    reporting = conversations.reporting
+from . import _adapter_conversations as conversations
+from . import _adapter_reporting as reporting
+from . import _langgraph_adapter_run as running
+from ._adapter_conversations import Load
 
 INTERRUPT = "interrupt"
 """The name of the pending call of an interrupted graph."""

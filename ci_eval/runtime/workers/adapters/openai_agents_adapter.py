@@ -1,29 +1,22 @@
 """Adapter for agents of the OpenAI Agents SDK.
 
-`worker.py` runs this file by its path, under the interpreter of the agent.  It imports nothing of
+`worker.py` runs this file under the interpreter of the agent.  It imports nothing of
 ci-eval, and needs openai-agents 0.21 or later.
 """
 
 from __future__ import annotations
 
 import copy
-import runpy
 from contextvars import ContextVar
 from functools import partial
-from os.path import dirname, join
 from typing import TYPE_CHECKING, Any
+
+from . import _adapter_conversations as conversations
+from . import _adapter_reporting as reporting
+from ._adapter_conversations import Load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from ci_eval.runtime.workers.adapters import _adapter_conversations as conversations
-    from ci_eval.runtime.workers.adapters import _adapter_reporting as reporting
-    from ci_eval.runtime.workers.adapters._adapter_conversations import Load
-else:
-    from types import SimpleNamespace
-
-    _names = runpy.run_path(join(dirname(__file__), "_adapter_conversations.py"))
-    conversations, reporting = SimpleNamespace(**_names), _names["reporting"]
 
 _current: ContextVar[Any] = ContextVar("_current", default=None)
 """The run of the current task."""

@@ -1,28 +1,21 @@
 """Adapter for agents of Pydantic AI.
 
-`worker.py` runs this file by its path, under the interpreter of the agent.  It imports nothing of
+`worker.py` runs this file under the interpreter of the agent.  It imports nothing of
 ci-eval, and needs pydantic-ai 2 or later: a capability observes models and tools, and returns
 canned results.
 """
 
 from __future__ import annotations
 
-import runpy
 from functools import partial
-from os.path import dirname, join
 from typing import TYPE_CHECKING, Any
+
+from . import _adapter_conversations as conversations
+from . import _adapter_reporting as reporting
+from ._adapter_conversations import Load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from ci_eval.runtime.workers.adapters import _adapter_conversations as conversations
-    from ci_eval.runtime.workers.adapters import _adapter_reporting as reporting
-    from ci_eval.runtime.workers.adapters._adapter_conversations import Load
-else:
-    from types import SimpleNamespace
-
-    _names = runpy.run_path(join(dirname(__file__), "_adapter_conversations.py"))
-    conversations, reporting = SimpleNamespace(**_names), _names["reporting"]
 
 
 def adapted(target: str, options: dict[str, Any], load: Load) -> conversations.Conversations:

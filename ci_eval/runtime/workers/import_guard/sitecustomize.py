@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # The process is an agent's, where nobody passes a context.
 _FOREIGN = os.path.realpath(os.environ.get("CI_EVAL_FOREIGN", os.devnull)) + os.sep  # noqa: TID251
 """The work tree of the change."""
+_OURS = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
+"""The folder of workers, which may be in the same work tree while ci-eval is developed."""
 _INSTALLED = {"site-packages", "dist-packages"}
 
 
@@ -43,7 +45,7 @@ class _Guard:
 
 def _is_installed(path: str) -> bool:
     own = os.path.realpath(sys.base_prefix) + os.sep
-    return path.startswith(own) or bool(_INSTALLED & set(path.split(os.sep)))
+    return path.startswith((own, _OURS)) or bool(_INSTALLED & set(path.split(os.sep)))
 
 
 def _import_next() -> None:

@@ -42,6 +42,12 @@ def test_a_module_of_the_change_is_refused_and_an_installed_one_is_not(change):
     assert ended(change, "import missing") == "ModuleNotFoundError: No module named 'missing'"
 
 
+def test_workers_load_their_own_files_while_ci_eval_is_developed(change):
+    own = f"sys.path[:0] = [{str(GUARD.parent)!r}]; import worker_output; print('fine')"
+
+    assert ended(GUARD.parents[2], f"import sys; {own}") == "fine\n"
+
+
 def test_a_link_into_the_change_is_a_module_of_the_change(change, tmp_path):
     (tmp_path / "lib.py").symlink_to(change / "lib.py")
 
