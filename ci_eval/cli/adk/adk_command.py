@@ -19,6 +19,7 @@ from ci_eval.cli.adk.adk_eval_result_files import (
 )
 from ci_eval.cli.adk.adk_eval_result_schema import EvalStatus
 from ci_eval.cli.exit_codes import EXIT_CODES
+from ci_eval.cli.output_folder import only_writer
 from ci_eval.cli.run.console_progress import run_watched
 from ci_eval.cli.shared_options import adk_option, out_option, record_option
 from ci_eval.config.handed_secrets import with_secrets
@@ -84,9 +85,10 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     record = Path(given["record"]).absolute() if given["record"] else None
     isolation.close_memory()
     try:
-        refuse_links_out(out, given["record"])
-        outputs = Outputs(folder=folder, record=record)
-        report, failed = _run(options, context, outputs, detailed=given["print_detailed_results"])
+        refuse_links_out(given["record"])
+        outputs, detailed = Outputs(folder=folder, record=record), given["print_detailed_results"]
+        with only_writer(folder):
+            report, failed = _run(options, context, outputs, detailed=detailed)
     except CiEvalError as exc:
         publish(None, folder, exc.exit_code, env, ())
         raise
