@@ -42,5 +42,7 @@ def report(run: str, config: str | None, out: str, *, as_json: bool, **options: 
     with only_writer(Path(out)):
         write_report(found, collected.run, Path(out), reports, context.secrets)
     with apart_from_json(as_json=as_json):
-        console.out_report(found, out, most=console.shown_cases(options["show"]))
+        run_folder = run if Path(run).is_dir() else str(Path(run).parent)
+        most = console.shown_cases(options["show"])
+        console.out_report(found, out, run_folder=run_folder, most=most)
     return console.shown(found, Path(out), options, as_json=as_json)
