@@ -27,16 +27,33 @@ class _Occasion(NamedTuple):
     """The name of the branch or, for `other`, of the event."""
 
 
-def check(store: BaselineStore, context: RunContext, *, from_pull_request: bool = False) -> None:
+def check(
+    store: BaselineStore,
+    context: RunContext,
+    *,
+    from_pull_request: bool = False,
+    automatic: bool = False,
+) -> None:
     """Reject a CI run of unmerged code.
 
-    `from_pull_request` lets those of pull requests through.
+    `from_pull_request` lets those of pull requests through.  Nobody asked for what is `automatic`,
+    so it also leaves files in the work tree alone, and code that may not be merged.
 
     Raises:
         UsageError: the run does not belong into the baseline.
 
     """
+    if automatic and store.work_tree_file:
+        raise UsageError(
+            "not stored: auto does not change the baseline file in the work tree; "
+            "`ci-eval baseline save` does"
+        )
     occasion = _occasion(context.env)
+    if automatic and occasion is None:
+        raise UsageError(
+            "not stored: outside GitHub and GitLab, auto cannot know whether code is merged; "
+            "`ci-eval baseline save` stores the run anyway"
+        )
     if occasion is None or (occasion.kind == "pull_request" and from_pull_request):
         return
     branches = tracked(store, context)
@@ -63,15 +80,6 @@ def check(store: BaselineStore, context: RunContext, *, from_pull_request: bool 
             f"not stored: the branch {occasion.name!r} is not tracked, only {shown}",
             hint="add it to `baseline: {branches: […]}`, by name or pattern",
         )
-
-
-def is_merged(store: BaselineStore, context: RunContext) -> bool:
-    """Return True if CI runs code merged into a tracked branch."""
-    try:
-        check(store, context)
-    except UsageError:
-        return False
-    return _occasion(context.env) is not None
 
 
 def tracked(store: BaselineStore, context: RunContext) -> Sequence[str]:

@@ -56,20 +56,17 @@ def save(
 
 def save_if_merged(config: Config, given: str, context: RunContext) -> None:
     """Store a run automatically: only of merged code, and never in the work tree."""
-    store = config.baseline
-    if (
-        store
-        and store.stores
-        and not store.work_tree_file
-        and baseline_save_policy.is_merged(store, context)
-    ):
-        save_after_run(config, given, context)
+    if config.baseline and config.baseline.stores:
+        save_after_run(config, given, context, automatic=True)
 
 
-def save_after_run(config: Config, given: str, context: RunContext) -> None:
+def save_after_run(
+    config: Config, given: str, context: RunContext, *, automatic: bool = False
+) -> None:
     """Store a run after its verdict; failures are warnings."""
+    store = command_inputs.require_baseline(config)
     try:
-        baseline_save_policy.check(command_inputs.require_baseline(config), context)
+        baseline_save_policy.check(store, context, automatic=automatic)
     except UsageError as exc:
         console.say(str(exc))
         return

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from ci_eval.baselines.branch_store import BranchStore
 from ci_eval.baselines.file_store import FileStore
 from ci_eval.cli.baseline.baseline_save_policy import check, tracked
 from ci_eval.records.errors import UsageError
@@ -121,6 +122,18 @@ def test_what_is_not_merged_is_refused(context, env, payload, why):
     assert str(refused.value).startswith("not stored: ")
     assert refused.value.hint
     assert refused.value.exit_code == 4
+
+
+def test_what_nobody_asked_for_is_stored_only_of_merged_code(context):
+    merged = context(github("push", **ON_MAIN), OF_REPOSITORY)
+
+    check(BranchStore(), merged, automatic=True)
+    with pytest.raises(UsageError, match="this is a pull request"):
+        check(BranchStore(), context(github("pull_request", **OF_PULL), {}), automatic=True)
+    with pytest.raises(UsageError, match="auto cannot know whether code is merged"):
+        check(BranchStore(), context({"CI": "true"}), automatic=True)
+    with pytest.raises(UsageError, match="auto does not change the baseline file"):
+        check(FileStore(), merged, automatic=True)
 
 
 def test_a_pull_request_is_stored_where_that_is_asked_for(context):
