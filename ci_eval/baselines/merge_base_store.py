@@ -16,8 +16,8 @@ from ci_eval.runtime.context import RunContext
 class MergeBaseStore(BaselineStore):
     """Nothing is stored.  Each run also runs the agents of the merge base and compares with them.
 
-    The first pull request is compared already, without a branch for data, permission to write, or
-    history; each run takes about twice as many trials.
+    As soon as the base branch has the configuration, pull requests are compared, without a branch
+    for data, permission to write, or history; each run takes about twice as many trials.
     """
 
     stores: ClassVar[bool] = False

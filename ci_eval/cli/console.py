@@ -191,8 +191,13 @@ def shown_cases(given: int | None) -> int:
     return MAX_SHOWN_VERBOSE if logs.is_verbose() else MAX_SHOWN
 
 
-def out_report(report: Report, folder: str, *, most: int = MAX_SHOWN) -> None:
-    """Print the first `most` failures, the verdict with its reasons, and the table of criteria."""
+def out_report(
+    report: Report, folder: str, *, run_folder: str | None = None, most: int = MAX_SHOWN
+) -> None:
+    """Print the first `most` failures, the verdict with its reasons, and the table of criteria.
+
+    `folder` has the documents, and also the run unless that is in `run_folder`.
+    """
     for line in failure_lines(report, most=most, lines=EVIDENCE_LINES, width=width()):
         out_spans(line)
     comparison = report.comparison or Comparison()
@@ -222,7 +227,7 @@ def out_report(report: Report, folder: str, *, most: int = MAX_SHOWN) -> None:
         folder=folder,
         spent=spent,
         wording=report_phrases,
-        show=_show_command(report, place, folder) if place else "",
+        show=_show_command(report, place, run_folder or folder) if place else "",
     )
     sys.stdout.flush()  # what follows on stderr comes after it in a log of both
 

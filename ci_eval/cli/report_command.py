@@ -7,11 +7,11 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import apart_from_json
+from ci_eval.cli.output_folder import only_writer
 from ci_eval.cli.shared_options import json_option, open_option, out_option, show_option
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.run.report_assembly import compare_and_decide, write_report
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
-from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 
 
 @click.command()
@@ -31,8 +31,6 @@ def report(run: str, config: str | None, out: str, *, as_json: bool, **options: 
 
     RUN is a run.json, or the folder that it is in.
     """
-    refuse_links_out(out)
-    refuse_file(out)
     collected = command_inputs.stored_run(run)
     if config or Path(CONFIG_FILE).exists():
         again = collected, command_inputs.stored_confirmation(run), config or CONFIG_FILE
@@ -41,7 +39,10 @@ def report(run: str, config: str | None, out: str, *, as_json: bool, **options: 
     else:
         found, reports = compare_and_decide(collected, GateOptions(), None), {}
         context = command_inputs.context_of(Path(CONFIG_FILE))
-    write_report(found, collected.run, Path(out), reports, context.secrets)
+    with only_writer(Path(out)):
+        write_report(found, collected.run, Path(out), reports, context.secrets)
     with apart_from_json(as_json=as_json):
-        console.out_report(found, out, most=console.shown_cases(options["show"]))
+        run_folder = run if Path(run).is_dir() else str(Path(run).parent)
+        most = console.shown_cases(options["show"])
+        console.out_report(found, out, run_folder=run_folder, most=most)
     return console.shown(found, Path(out), options, as_json=as_json)

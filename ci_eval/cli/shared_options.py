@@ -71,7 +71,8 @@ baseline_save_option = click.option(
     type=click.Choice(["auto", "always"]),
     is_flag=False,
     flag_value="always",
-    help="Store the run in the baseline; auto: only if CI runs merged code.",
+    help="Store the run: with auto, only if CI runs merged code; with always, or without a "
+    "value, unless CI runs unmerged code.",
 )
 section_option = click.option(
     "--section", default="", help="Name of the CI job, or its matrix as JSON."

@@ -28,7 +28,7 @@ class _Match(Criterion, alias_generator=to_camel):
     def scores_all(self, facts: CaseFacts) -> bool:
         """Return True if each case is a conversation that expects what it compares with."""
         what = self.compares
-        return what is not None and facts.expecting.get(what, (0, None))[0] == facts.cases
+        return what is not None and facts.expecting[what] == facts.cases
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score each invocation and return the mean."""

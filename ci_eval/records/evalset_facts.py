@@ -1,5 +1,6 @@
 """Facts about a whole evalset, known once it has been read."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -31,8 +32,8 @@ class CaseFacts:
     with_state: list[int | None] = field(default_factory=list)
     """The lines of the first cases with an initial session state."""
 
-    expecting: dict[Expectation, tuple[int, int | None]] = field(default_factory=dict)
-    """The number of cases that expect something of that kind, and the line of the first."""
+    expecting: Counter[Expectation] = field(default_factory=Counter)
+    """The number of cases that expect something of that kind."""
 
     def add(self, case: EvalCase) -> None:
         """Count `case`."""
@@ -44,9 +45,7 @@ class CaseFacts:
         if case.session_input and case.session_input.state and len(self.with_state) < MAX_LINES:
             self.with_state.append(case.line)
         for what in UNSTATED:
-            if any(expects(turn, what) for turn in turns or ()):
-                count, line = self.expecting.get(what, (0, case.line))
-                self.expecting[what] = count + 1, line
+            self.expecting[what] += any(expects(turn, what) for turn in turns or ())
 
 
 MAX_LINES = 20

@@ -80,15 +80,18 @@ def base_arm(planned: Plan, context: RunContext, commit: str | None) -> Iterator
 
 def _available(context: RunContext, commit: str | None) -> str:
     """Return the commit, if the clone has it."""
-    if missing := context.clone.missing:
+    clone = context.clone
+    if missing := clone.missing:
         raise NoBaseArmError(missing)
     if commit is None:
+        if not (clone.head and clone.view.parents(clone.head)):
+            raise NoBaseArmError("there is no earlier commit; later commits are compared")
         raise NoBaseArmError(
             "the merge base is unknown; name the base branch in `baseline.base`, and fetch it"
         )
-    if context.clone.view.commit(commit) is None:
+    if clone.view.commit(commit) is None:
         context.say(f"fetching the merge base {commit[:7]}")
-        if why := fetch_missing(context.clone, commit):
+        if why := fetch_missing(clone, commit):
             lacking = (
                 f"the clone lacks the merge base {commit[:7]}; check out with `fetch-depth: 0`"
             )
@@ -111,7 +114,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     path = own.root / planned.config.path.name
     if not path.is_file():
         where = f"{planned.config.shown} is not in the merge base {commit[:7]}"
-        raise NoBaseArmError(f"{where}; commit it there first")
+        raise NoBaseArmError(f"{where}; once it is merged, changes are compared")
     config = configuration.load(path, shown=f"{commit[:7]}:{planned.config.shown}", context=own)
     own = handed_secrets.with_secrets(own, config)
     before = plan(config, own, repeats=1)

@@ -10,7 +10,7 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import Problem, Severity
 from ci_eval.records.evalset_facts import CaseFacts
-from ci_eval.records.stated_expectations import Expectation
+from ci_eval.records.stated_expectations import Expectation, expects
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import UnderPython
 from ci_eval.text.templates import counted
@@ -216,19 +216,27 @@ _EXPECTED: Mapping[Expectation, tuple[str, str]] = {
 
 
 def unread_expectations(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Problem]:
-    """Yield, for each evalset, what its cases expect and no criterion compares with."""
-    for name, evalset in evalsets.items():
+    """Yield, for each evalset that is run, what its cases expect and no criterion compares with."""
+    for name in dict.fromkeys(evalset for _, evalset in pairs):
+        evalset = evalsets[name]
         used = {key for (_, other), chosen in pairs.items() if other == name for key in chosen}
         for what, (said, suggested) in _EXPECTED.items():
-            count, line = evalset.opened.facts.expecting.get(what, (0, None))
-            if not count or any(_reads(config.criteria[key], what) for key in used):
+            expected = evalset.opened.facts.expecting[what]
+            if not expected or any(_reads(config.criteria[key], what) for key in used):
                 continue
-            verb = "expects" if count == 1 else "expect"
+            lines = [
+                case.line
+                for case in evalset.cases()
+                if any(expects(turn, what) for turn in case.conversation or ())
+            ]
+            if not lines:
+                continue
+            verb = "expects" if len(lines) == 1 else "expect"
             message = (
-                f"{counted(count, 'case')} {verb} {said}, which no criterion reads; add "
+                f"{counted(len(lines), 'case')} {verb} {said}, which no criterion reads; add "
                 f"`{suggested}` to the criteria"
             )
-            yield Problem(message, evalset.shown, line, severity="warning")
+            yield Problem(message, evalset.shown, lines[0], severity="warning")
 
 
 def _reads(criterion: AnyCriterion, what: Expectation) -> bool:

@@ -16,7 +16,8 @@ REPORT_FILE = "report.json"
 PAGE_FILE = "report.html"
 SHARD_FILE = "shard.json"
 """Beside the files of a run, if it is a shard of a suite: which one, and of what."""
-
+LOCK_FILE = ".lock"
+"""In the folder of a run, while a process writes to it."""
 CASSETTES_FOLDER = "cassettes"
 """In the folder of a shard: what it recorded."""
 

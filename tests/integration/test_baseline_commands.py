@@ -55,6 +55,9 @@ def test_a_pull_request_stores_nothing_and_keeps_its_verdict(on_github):
 
     assert ended.code == 0
     assert "not stored: this is a pull request" in ended.err
+    automatic = project.ci_eval("run", "--baseline-save", "auto")
+    assert automatic.code == 0
+    assert "not stored: auto does not change the baseline file" in automatic.err
     assert not stored(project).exists()
 
 

@@ -381,6 +381,28 @@ def test_a_case_that_a_change_removes_or_renames_blocks_without_stored_runs_too(
     assert suite.ci_eval("run", "--case", "c1").code == 0
 
 
+def test_a_store_of_nothing_gives_advice_that_leads_somewhere(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.commit("agent", **{"bot.py": YES, "evals/smoke.csv": evalset(3), "ci-eval.yaml": config})
+    first = suite.ci_eval("run")
+    assert "not be run: there is no earlier commit; later commits are compared\n" in first.out
+
+    suite.git("rm", "--quiet", "--cached", "ci-eval.yaml")
+    suite.commit("no configuration", **{".gitignore": "ci-eval.yaml"})
+    suite.git("checkout", "--quiet", "-b", "change")
+    suite.commit("adds it", **{".gitignore": "ci-eval-report"})
+    adds = suite.ci_eval("run")
+    assert "; once it is merged, changes are compared\n" in adds.out
+    assert "nothing to compare with: judged by thresholds alone" in adds.out
+
+    power = suite.ci_eval("gate", "power")
+    assert power.code == 4
+    assert "the store 'merge_base' keeps no runs" in power.err
+    shown = suite.ci_eval("baseline", "show")
+    assert "each run also runs the merge base instead" in shown.out
+    assert "--baseline-save" not in shown.out + power.err
+
+
 def test_a_store_of_nothing_says_why_there_is_nothing_to_compare_with(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(5, **{"bot.py": "raise SystemExit('not ready')\n", "ci-eval.yaml": config})

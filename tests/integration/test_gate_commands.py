@@ -179,7 +179,12 @@ def test_thresholds_instead_of_a_comparison_are_told_by_the_stored_run(project):
     assert ended.code == 0
     told = "this change weakens its own gate: gate.mode: regression → threshold"
     assert told in ended.out
-    assert told in (project.folder / "ci-eval-report/comment.md").read_text().partition("| |")[0]
+    comment = (project.folder / "ci-eval-report/comment.md").read_text()
+    assert told in comment.partition("| |")[0]
+    assert "<sub>Judged by thresholds alone, as `gate.mode` is `threshold`.</sub>" in comment
+    assert "No baseline" not in comment
+    page = (project.folder / "ci-eval-report/report.html").read_text()
+    assert "judged by thresholds alone, as <code>gate.mode</code>" in page
 
 
 def test_a_baseline_that_comes_with_the_change_is_told_first(project):

@@ -93,8 +93,8 @@ def said(trace: dict[str, Any]) -> list[str]:
     return [turn["final_response"]["parts"][0]["text"] for turn in trace["invocations"]]
 
 
-def run_and_kill(project: Project, at: str) -> None:
-    """Run in a process of its own; kill it when the agent is asked `at` and `short` is over."""
+def running(project: Project, at: str) -> subprocess.Popen[bytes]:
+    """Run in a process of its own, and return when the agent is asked `at` and `short` is over."""
     command = [sys.executable, "-m", "ci_eval", "run"]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(command, env=os.environ, stdout=quiet, stderr=quiet)
@@ -107,7 +107,13 @@ def run_and_kill(project: Project, at: str) -> None:
             or process.poll() is not None
         )
     ), "the agent was never asked"
-    assert process.poll() is None, "it was over before it could be killed"
+    assert process.poll() is None, "it was over too early"
+    return process
+
+
+def run_and_kill(project: Project, at: str) -> None:
+    """Kill a run when the agent is asked `at` and `short` is over."""
+    process = running(project, at)
     process.kill()
     process.wait()
 
@@ -158,6 +164,34 @@ def test_a_conversation_goes_on_where_it_can_and_else_begins_anew(project, agent
     expected = ["one after 0", "two after 1", "three after 2", "four after 3"]
     assert said(traces(project)["long"]) == expected
     assert not (project.folder / "ci-eval-report/underway.jsonl").exists()
+
+
+def test_two_runs_do_not_write_to_one_folder(project):
+    suite(project, RUN, COMMAND)
+    first = running(project, "three")
+
+    for command in (
+        ("run",),
+        ("run", "--resume"),
+        ("run", "--shard", "1/1"),
+        ("merge", "ci-eval-report"),
+    ):
+        ended = project.ci_eval(*command)
+        assert ended.code == 4
+        assert "another run of ci-eval writes to ci-eval-report\n" in ended.err
+        assert "wait until it ends, or name another folder with --out\n" in ended.err
+    (project.folder / "go").touch()
+    assert project.ci_eval("run", "--out", "other").code == 0
+    assert "writes to other" not in project.ci_eval("report", "other", "--out", "other").err
+    assert first.wait() == 0
+    assert said(traces(project)["short"])
+    left = {path.name for path in (project.folder / "ci-eval-report").iterdir()}
+    assert ".lock" not in left
+
+    # A folder in which nothing was written is not left behind.
+    (project.folder / "ci-eval.yaml").write_text("criteria: 1")
+    assert project.ci_eval("run", "--out", "new").code == 4
+    assert not (project.folder / "new").exists()
 
 
 def test_the_state_of_a_session_goes_on_with_it(project):

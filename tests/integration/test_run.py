@@ -638,6 +638,11 @@ def test_a_stored_run_is_reported_again(project):
     assert project.ci_eval("report", "--out", "elsewhere", "--json").json["verdict"]["outcome"] == (
         "failed"
     )
+    # `show` needs the run, which is where it was.
+    assert "next: ci-eval show refunds\n" in project.ci_eval("report", "--out", "elsewhere").out
+    (project.folder / "ci-eval-report").rename(project.folder / "kept")
+    printed = project.ci_eval("report", "kept/run.json", "--out", "elsewhere").out
+    assert "reports: elsewhere\nnext: ci-eval show refunds --out kept\n" in printed
 
 
 def test_a_run_without_a_configuration_is_reported_by_thresholds(project):

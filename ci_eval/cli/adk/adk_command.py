@@ -13,6 +13,7 @@ from ci_eval.cli.adk.adk_eval_options import Options, configured
 from ci_eval.cli.adk.adk_eval_result_files import Results, run_and_write
 from ci_eval.cli.adk.adk_eval_result_schema import EvalStatus
 from ci_eval.cli.exit_codes import EXIT_CODES
+from ci_eval.cli.output_folder import only_writer
 from ci_eval.cli.shared_options import adk_option, out_option, record_option
 from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.pull_requests.github_runner import publish
@@ -71,9 +72,10 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     record = Path(given["record"]).absolute() if given["record"] else None
     isolation.close_memory()
     try:
-        refuse_links_out(out, given["record"])
-        outputs = Outputs(folder=folder, record=record)
-        report, failed = _run(options, context, outputs, detailed=given["print_detailed_results"])
+        refuse_links_out(given["record"])
+        outputs, detailed = Outputs(folder=folder, record=record), given["print_detailed_results"]
+        with only_writer(folder):
+            report, failed = _run(options, context, outputs, detailed=detailed)
     except CiEvalError as exc:
         publish(None, folder, exc.exit_code, env, ())
         raise

@@ -51,10 +51,14 @@ def save_command(config: str, run: str, *, from_pull_request: bool, yes: bool) -
 def show(config: str, *, as_json: bool) -> int:
     """Show the stored runs, first those that a run would be compared with, nearest first."""
     loaded, context = command_inputs.load(config)
+    store = command_inputs.require_baseline(loaded)
     stored = command_inputs.stored_baseline(loaded, context)
     found = shown_runs(stored, loaded.suite, context.now())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
+    elif not store.stores:
+        name = store.type_name
+        console.out(f"the store {name!r} keeps no runs: each run also runs the merge base instead")
     else:
         show_runs(found, stored.lineage, loaded.suite)
     return ExitCode.PASSED

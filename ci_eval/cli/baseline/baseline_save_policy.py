@@ -27,6 +27,25 @@ class _Occasion(NamedTuple):
     """The name of the branch or, for `other`, of the event."""
 
 
+def why_not_unasked(store: BaselineStore, context: RunContext) -> UsageError | None:
+    """Return why a run is not stored where nobody asked for it.
+
+    Beside the reasons of `why_not`, the file in the work tree is left alone, and so is code that
+    may not be merged.
+    """
+    if store.work_tree_file:
+        return UsageError(
+            "not stored: auto does not change the baseline file in the work tree; "
+            "`ci-eval baseline save` does"
+        )
+    if _occasion(context.env) is None:
+        return UsageError(
+            "not stored: outside GitHub and GitLab, auto cannot know whether code is merged; "
+            "`ci-eval baseline save` stores the run anyway"
+        )
+    return why_not(store, context)
+
+
 def why_not(
     store: BaselineStore, context: RunContext, *, from_pull_request: bool = False
 ) -> UsageError | None:
@@ -59,11 +78,6 @@ def why_not(
             message = f"the branch {occasion.name!r} is not tracked, only {shown}"
             hint = "add it to `baseline: {branches: […]}`, by name or pattern"
     return UsageError(f"not stored: {message}", hint=hint)
-
-
-def is_merged(store: BaselineStore, context: RunContext) -> bool:
-    """Return True if CI runs code merged into a tracked branch."""
-    return _occasion(context.env) is not None and why_not(store, context) is None
 
 
 def tracked(store: BaselineStore, context: RunContext) -> Sequence[str]:

@@ -60,25 +60,23 @@ def save(
 def save_if_merged(config: Config, given: str, context: RunContext) -> None:
     """Store a run automatically: only of merged code, and never in the work tree."""
     store = config.baseline
-    if (
-        store
-        and store.stores
-        and not store.work_tree_file
-        and baseline_save_policy.is_merged(store, context)
-    ):
-        _save_or_warn(config, given, context)
+    if store and store.stores:
+        refusal = baseline_save_policy.why_not_unasked(store, context)
+        _save_unless(refusal, config, given, context)
 
 
 def save_after_run(config: Config, given: str, context: RunContext) -> None:
     """Store a run after its verdict; failures are warnings."""
     refusal = baseline_save_policy.why_not(command_inputs.require_baseline(config), context)
+    _save_unless(refusal, config, given, context)
+
+
+def _save_unless(
+    refusal: UsageError | None, config: Config, given: str, context: RunContext
+) -> None:
     if refusal:
         console.say(str(refusal))
-    else:
-        _save_or_warn(config, given, context)
-
-
-def _save_or_warn(config: Config, given: str, context: RunContext) -> None:
+        return
     try:
         save(config, given, context, None)
     except (UsageError, BaselineError) as exc:

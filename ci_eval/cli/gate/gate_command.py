@@ -143,6 +143,15 @@ def power(config: str, drop: float | None, *, power: float, run: str | None, as_
     """Estimate the smallest drop the gate can detect, and the cost of detecting more."""
     loaded, context = command_inputs.load(config)
     store = command_inputs.require_baseline(loaded)
+    if not store.stores:
+        message = (
+            f"the variance of the cases is unknown: the store {store.type_name!r} keeps no runs"
+        )
+        hint = (
+            "each run also runs the merge base instead; to estimate power, store two runs with a "
+            "copy of the configuration that has `baseline: {store: file}`, and pass it with -c"
+        )
+        raise UsageError(message, hint=hint)
     stored = command_inputs.stored_baseline(loaded, context)
     observed = command_inputs.stored_run(run) if run else None
     if observed:

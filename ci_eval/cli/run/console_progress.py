@@ -81,8 +81,9 @@ def run_shard_watched(
 
 def _watched(plan: Plan, context: RunContext, outputs: Outputs, count: int) -> Outputs:
     """Show the warnings of a plan, and return outputs with the progress of `count` trials."""
-    unread = unread_expectations(plan.config, plan.evalsets, plan.pairs)
-    console.say_problems([*plan.warnings, *(() if plan.filtered or not plan.pairs else unread)])
+    is_part = plan.filtered or plan.places is not None  # the criteria may be in the other part
+    unread = () if is_part else unread_expectations(plan.config, plan.evalsets, plan.pairs)
+    console.say_problems([*plan.warnings, *unread])
     isolation.close_memory()
     context.clone.look()
     progress = (

@@ -7,6 +7,7 @@ from typing import Any
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.baseline import baseline_saving
 from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files
+from ci_eval.cli.output_folder import only_writer
 from ci_eval.cli.publish.posting_options import posting_options, tell, tell_none
 from ci_eval.cli.shared_options import (
     baseline_save_option,
@@ -49,7 +50,7 @@ def finished(
     """
     env = command_inputs.context_of(Path(config)).env
     try:
-        with naming_files():
+        with naming_files(), only_writer(folder):
             code = work()
     except CiEvalError as exc:
         github_runner.publish(None, folder, exc.exit_code, env, ())

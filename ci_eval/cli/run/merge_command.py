@@ -30,7 +30,7 @@ from ci_eval.run.merged_shards import InDoubtError, gathered
 from ci_eval.run.rerun import why_none
 from ci_eval.run_files.shard_files import ShardPlan, write_plan
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
+from ci_eval.runtime.path_checks import refuse_links_out
 from ci_eval.text.templates import counted
 
 
@@ -70,8 +70,7 @@ def _merge(
     reports: tuple[str, ...], config: str, folder: Path, options: dict[str, Any], *, as_json: bool
 ) -> int | None:
     file = options["redraw_plan"]
-    refuse_links_out(str(folder), file)
-    refuse_file(str(folder))
+    refuse_links_out(file)
     plan, context = command_inputs.planned(config, options, runs_python=True)
     if file:
         if why := why_none(plan):

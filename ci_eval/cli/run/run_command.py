@@ -29,7 +29,7 @@ from ci_eval.run.collect import Outputs
 from ci_eval.run.report_assembly import clear
 from ci_eval.run_files.file_names import CASSETTES_FOLDER, SHARD_FILE
 from ci_eval.run_files.shard_files import write_shard_report
-from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
+from ci_eval.runtime.path_checks import refuse_links_out
 
 
 @click.command()
@@ -132,8 +132,7 @@ def _make_room(folder: Path, *written: str | None) -> None:
 
     They would look like those of this run if its configuration is invalid.
     """
-    refuse_links_out(str(folder), *written)
-    refuse_file(str(folder))
+    refuse_links_out(*written)
     clear(folder)
 
 

@@ -307,3 +307,15 @@ def test_what_cases_expect_and_nothing_reads_is_named(
     text = " ".join(f"{each.severity} {each}" for each in found)
     assert all(part in text for part in said)
     assert bool(text) is bool(said)
+
+
+def test_only_selected_cases_that_are_run_count_as_unread(suite: Suite) -> None:
+    config = suite.config(TRAJECTORY, SAYS)
+    evalsets = {
+        "e": planned("e", GREETS, REFUNDS, only=("refunds",)),
+        "f": planned("f", GREETS, SILENT, only=("silent",)),
+        "g": planned("g", GREETS),
+    }
+    pairs = {("bot", name): config.criteria for name in ("e", "f")}
+    found = map(str, requirements.unread_expectations(config, evalsets, pairs))
+    assert [each.partition(",")[0] for each in found] == ["e.json:20: 1 case expects a response"]

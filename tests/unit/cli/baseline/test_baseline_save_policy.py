@@ -5,8 +5,9 @@ import subprocess
 
 import pytest
 
+from ci_eval.baselines.branch_store import BranchStore
 from ci_eval.baselines.file_store import FileStore
-from ci_eval.cli.baseline.baseline_save_policy import tracked, why_not
+from ci_eval.cli.baseline.baseline_save_policy import tracked, why_not, why_not_unasked
 from ci_eval.runtime.context import RunContext
 
 MERGED = {"merged": True, "base": {"ref": "main"}}
@@ -121,6 +122,18 @@ def test_what_is_not_merged_is_refused(context, env, payload, why):
     assert why in str(refusal)
     assert refusal.hint
     assert refusal.exit_code == 4
+
+
+def test_what_nobody_asked_for_is_stored_only_of_merged_code(context):
+    merged = context(github("push", **ON_MAIN), OF_REPOSITORY)
+
+    assert why_not_unasked(BranchStore(), merged) is None
+    for store, now, why in (
+        (BranchStore(), context(github("pull_request", **OF_PULL), {}), "this is a pull request"),
+        (BranchStore(), context({"CI": "true"}), "auto cannot know whether code is merged"),
+        (FileStore(), merged, "auto does not change the baseline file"),
+    ):
+        assert why in str(why_not_unasked(store, now))
 
 
 def test_a_pull_request_is_stored_where_that_is_asked_for(context):
