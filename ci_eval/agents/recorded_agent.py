@@ -1,10 +1,12 @@
 """Recorded conversations as agents, read from a file."""
 
+import re
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, ClassVar
 
@@ -26,6 +28,7 @@ from ci_eval.runtime.storage.gcs import GcsOptions, Storage
 from ci_eval.runtime.storage.gs_uri import Place, is_place
 from ci_eval.text.json_stream import JsonFile
 from ci_eval.text.json_text import TRACE_DEPTH, NotJsonError, parse_json
+from ci_eval.text.sanitize import one_line
 from ci_eval.text.yaml_files import reading
 
 
@@ -44,6 +47,11 @@ class Recorded(Agent):
     the order of the file, in every format.  A line of our own format with `repeat` is that repeat,
     and replaces an earlier line with the same number.  If lines name several agents, those with
     the agent's name in the configuration are used.  Conversations of no case are ignored.
+
+    If a case asks something else than its recording, the trial is the error `not_recorded`: record
+    the case again.  Of each message, the text is compared, except for white space.  Messages of
+    scenarios are not compared, nor messages without text, nor those of traces (`otel`,
+    `openinference`), where a prompt may surround the user's words.
     """
 
     converses: ClassVar[bool] = False
@@ -105,6 +113,8 @@ class _Index:
     """Conversations without a case, by their session in the file."""
     by_texts: dict[tuple[str, ...], list[Recording]] = field(default_factory=dict)
     """Conversations without a case, by the user's messages."""
+    verbatim: bool = True
+    """Whether they have the user's own words."""
 
     def add(self, found: Iterable[Recording]) -> None:
         """Add conversations."""
@@ -169,7 +179,7 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
     head = _head(path, shown)
     reader = _reader(path, head)
     if reader:
-        index = _Index()
+        index = _Index(verbatim=reader.verbatim)
         index.add(reader().read(path, shown=shown))
         return index
     is_line = isinstance(head, dict) and "eval_id" in head
@@ -259,6 +269,8 @@ class _Replay:
             found = parsed(self.file.readline(MAX_LINE_BYTES), _Line)
         if found.error is not None:
             raise TrialError(failure_kind(found.error_kind), found.error)
+        if self.index.verbatim:
+            _refuse_other_words(found, trial, self.shown)
         return _RecordedSession(found)
 
     def _missing(self, evalset: str, case: str, repeat: int) -> str:
@@ -274,6 +286,27 @@ class _Replay:
         return f"{self.shown} has no recording of this case{again}{elsewhere}{how}"
 
 
+def _refuse_other_words(found: Recording, trial: Trial, shown: str) -> None:
+    turns = zip(found.invocations or (), trial.case.conversation or (), strict=False)
+    for number, (answered, asked) in enumerate(turns, start=1):
+        given, wanted = (" ".join(each.user.split()) for each in (answered, asked))
+        # Another environment may have redacted what the case still has.
+        is_redacted = any(name not in wanted for name in _REDACTED.findall(given))
+        if given and given != wanted and not is_redacted:
+            alike = takewhile(lambda pair: pair[0] == pair[1], zip(given, wanted, strict=False))
+            begin = max(len(list(alike)) - _SHOWN // 2, 0)
+            given, wanted = ("…" * bool(begin) + each[begin:] for each in (given, wanted))
+            message = (
+                f"{shown} answers another message in turn {number}: it has "
+                f"{one_line(given, _SHOWN)!r}, the case {one_line(wanted, _SHOWN)!r}; "
+                "record the case again"
+            )
+            raise TrialError("not_recorded", message)
+
+
+_REDACTED = re.compile(r"\[\w+\]")
+_SHOWN = 100
+"""Characters of a message that an error shows, around the first difference."""
 _UNKNOWN_AGENT = "but not from this agent; give this agent the name of one of them"
 _MATCHING = (
     "they are matched by the session, if it has the id of the case, or by exactly the same user "

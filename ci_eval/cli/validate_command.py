@@ -171,7 +171,7 @@ def _config(path: Path, name: str, context: RunContext) -> Checked:
         return Checked(name, "config", 0, (*loaded.warnings, empty))
     except CiEvalError as exc:
         return Checked(name, "config", None, exc.problems)
-    cases = sum(evalset.count for evalset in planned.evalsets.values())
+    cases = sum(planned.evalsets[name].count for name in {each for _, each in planned.pairs})
     problems = (
         *absent(loaded, planned.pairs, context),
         *planned.warnings,

@@ -79,9 +79,9 @@ class Excuse(Record):
 
     @property
     def named(self) -> str:
-        """The parts that are not `*`, joined with `/`."""
+        """The parts that are not `*`, joined with `/`; `every case` if all are."""
         parts = (self.agent, self.evalset, self.criterion, self.case)
-        return "/".join(part for part in parts if part != "*")
+        return "/".join(part for part in parts if part != "*") or "every case"
 
 
 class Acceptance(Excuse):

@@ -1,13 +1,13 @@
 """Loading `ci-eval.yaml` into a `Config`; reports all errors of the file at once, with lines."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from glob import has_magic
 from pathlib import Path
 from typing import Any
 
 from ci_eval.config.config_document import DocumentReader
-from ci_eval.config.config_schema import REPORTS, ConfigFile, EvalSetSpec, RunOptions
+from ci_eval.config.config_schema import REPORTS, ConfigFile, EvalSetSpec, MatrixRow, RunOptions
 from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
 from ci_eval.config.engine_section import read_engine, without_engine
@@ -107,15 +107,12 @@ class _Reader(DocumentReader):
         criteria = {name: each for name, each in read.found.items() if each.enabled}
         judging = self._judging(raw, criteria)
         simulation = self._simulation(raw, read.file, judging)
-        for name, each in criteria.items():
-            # Remarks on an eval config have been added, with lines in that file.
-            for option, message in each.remarks() if each not in read.of_file else ():
-                self.problem(message, ("criteria", name, *option), severity="warning")
         baseline = self._baseline(raw.get("baseline"))
         reports = self._reports(_list(raw.get("reports", [*REPORTS])))
         self._check_names(raw)
         self._check_references(raw, read)
-        self._warn_of_unmetered(agents)
+        self._remark(agents, criteria, read)
+        self._check_matrix(raw, file.matrix if file else ())
         missing = (*read.not_run, *self._not_run(evalsets))
         self.problems.sort(key=self._place)
         if file is None or any(problem.severity == "error" for problem in self.problems):
@@ -146,7 +143,13 @@ class _Reader(DocumentReader):
             warnings=tuple(self.problems),
         )
 
-    def _warn_of_unmetered(self, agents: Mapping[str, object]) -> None:
+    def _remark(
+        self, agents: Mapping[str, object], criteria: Mapping[str, AnyCriterion], read: Criteria
+    ) -> None:
+        for name, each in criteria.items():
+            # Remarks on an eval config have been added, with lines in that file.
+            for option, message in each.remarks() if each not in read.of_file else ():
+                self.problem(message, ("criteria", name, *option), severity="warning")
         for name, agent in agents.items():
             for message in (
                 agent.unmetered(self.context) if isinstance(agent, CallingModels) else ()
@@ -321,6 +324,19 @@ class _Reader(DocumentReader):
                 self._check_within(least, criteria[name], loc)
                 if not criteria[name].enabled:
                     self.problem("is disabled, so it has no mean", loc)
+
+    def _check_matrix(self, raw: dict[str, Any], rows: Sequence[MatrixRow]) -> None:
+        if raw.get("matrix") == []:
+            self.problem("must not be empty", ("matrix",))
+        is_wrong = any(problem.severity == "error" for problem in self.problems)
+        for kind in ("agents", "evalsets"):
+            for name in _dict(raw.get(kind)) if rows and not is_wrong else ():
+                if not any(row.covers(**{kind: name}) for row in rows):
+                    message = (
+                        f"no row names the {kind[:-1]} {name!r}, so it is never run; add it to "
+                        "one, or remove it"
+                    )
+                    self.problem(message, ("matrix",), severity="warning")
 
     def _check_known(self, name: Any, known: Iterable[str] | None, loc: Loc) -> None:
         if known is None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from ci_eval.evalsets._evalset_reading import ADK_TRAJECTORY, MadeNames, Notes, note_persona
 from ci_eval.records.cases import (
@@ -100,6 +100,13 @@ class GivenCase(_Expectation):
     rerun_on_resume: bool = False
     context: str | tuple[str, ...] | None = None
     reference_facts: str | tuple[str, ...] | None = None
+
+    @field_validator("id")
+    @classmethod
+    def _without_blanks_around(cls, value: str | None) -> str | None:
+        if value is not None and value != value.strip():
+            raise ValueError(f"must not begin or end with a blank, found {value!r}")
+        return value
 
 
 _KINDS: Final = ("prompt", "turns", "scenario")

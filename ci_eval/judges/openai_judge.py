@@ -92,6 +92,11 @@ class OpenAI(Judge):
             found.append(access.key_name)
         if access.azure and not access.api_version:
             found.append("OPENAI_API_VERSION")
+        try:
+            address(access.url)
+        except ValueError:
+            name = "AZURE_OPENAI_ENDPOINT" if access.azure else "OPENAI_BASE_URL"
+            found.append(f"an address such as {_PUBLIC!r} in {name}")
         return " and ".join(found)
 
     @asynccontextmanager

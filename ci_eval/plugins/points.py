@@ -145,6 +145,9 @@ class EvalSetReader(Reader):
 class RecordingReader(Reader):
     """A format of files that hold recorded conversations."""
 
+    verbatim: ClassVar[bool] = True
+    """Whether recordings have the user's own words; `False` if they may have what a model got."""
+
     @abstractmethod
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield every conversation of the file at `path`; messages call it `shown`.
@@ -254,9 +257,7 @@ class JudgeClient(Protocol):
     """A connection to a model provider."""
 
     async def answer(self, question: Question) -> Answer:
-        """Send the question to its model once and return the raw answer.
-
-        Cancellation ends the call.
+        """Send the question to its model once and return the raw answer; cancellation ends it.
 
         Raises:
             JudgeError: there is no answer; says whether a retry may help.

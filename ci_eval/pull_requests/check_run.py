@@ -12,6 +12,7 @@ from ci_eval.records.cases import Json, Stored
 from ci_eval.records.findings import Report
 from ci_eval.reporters.annotations import Note, notes
 from ci_eval.reporters.markdown import Markdown
+from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import terminal
 
 NEEDS = "checks: write"
@@ -68,7 +69,7 @@ def _output(report: Report) -> dict[str, Json]:
     passed = "not decided" if verdict.undecided else "passed"
     decided = {"failed": "failed", "passed": passed}.get(verdict.outcome, "no verdict")
     return {
-        "title": terminal(f"{decided}: {first}", _MAX_TITLE),
+        "title": terminal(f"{decided}{report_phrases.part(report)}: {first}", _MAX_TITLE),
         "summary": Markdown().body(report, lambda text: len(text.encode()) <= MAX_SUMMARY_BYTES),
     }
 

@@ -59,6 +59,7 @@ class OpenInference(RecordingReader):
     """
 
     syntaxes = frozenset({"json", "jsonl"})
+    verbatim = False
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:

@@ -84,6 +84,7 @@ class OpenTelemetry(RecordingReader):
     """
 
     syntaxes = frozenset({"json", "jsonl"})
+    verbatim = False
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:

@@ -41,7 +41,10 @@ class Page:
     totals: Totals
     verdict: Verdict
     decided: str
-    """How the suite ended: `passed`, `failed`, `has no verdict` or `was not evaluated`."""
+    """How the suite ended: `passed`, `failed`, `has no verdict` or `was not evaluated`, and
+    `part`."""
+    part: str
+    """That only a part of the suite was run, as a clause; empty if all of it was."""
     comparison: Comparison | None
     compared: bool
     """Whether the verdict is based on a comparison."""
@@ -152,6 +155,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         totals=report.totals,
         verdict=report.verdict,
         decided=report_phrases.decided(report),
+        part=report_phrases.part(report),
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline=_comparison_parts.baseline_of(report),

@@ -195,18 +195,19 @@ class _Planner:
         places = self.selection.places
         return places is None or any((agent, evalset) == place[:2] for place in places)
 
-    def _unselected(self, opened: Mapping[str, "_Opened"]) -> str:
-        """Return why no case is selected: a tag that no case has, if there is one."""
+    def _unselected(self, opened: Mapping[str, "_Opened"], tags: Sequence[str]) -> str:
+        """Return why no case is selected: one of `tags` that no case has, if there is one."""
         cases = (case for each in opened.values() for case in each.evalset.cases())
         known = {tag for case in cases for tag in case.tags}
-        for wrong in (each for each in self.selection.tags if each not in known):
+        for wrong in (each for each in tags if each not in known):
             return f"no case has the tag {wrong!r}{did_you_mean(wrong, known)}"
         return "no case is selected"
 
     def _why_nothing(self, opened: Mapping[str, "_Opened"], evalsets: Mapping[str, object]) -> str:
         if opened and not evalsets:
-            if self.selection.cases or self.selection.tags:
-                return self._unselected(opened)
+            tags = [tag for each in opened.values() for tag in each.spec.tags]
+            if self.selection.cases or self.selection.tags or tags:
+                return self._unselected(opened, [*self.selection.tags, *tags])
             files = list(dict.fromkeys(self._shown(each.spec.path) for each in opened.values()))
             return f"the evalsets contain no cases ({', '.join(files[:_NAMED_FILES])})"
         if self.selection.places is not None:

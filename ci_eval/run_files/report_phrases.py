@@ -40,13 +40,13 @@ def listed(names: Sequence[str]) -> str:
 
 
 def decided(report: Report) -> str:
-    """Return the outcome as a predicate, such as `passed` or `has no verdict`."""
-    totals, outcome = report.totals, report.verdict.outcome
+    """Return the outcome as a predicate, such as `passed`, and that only a part was run."""
+    totals, found = report.totals, str(report.verdict.outcome)
     if report.verdict.undecided:
-        return "is not decided"
-    if outcome != "incomplete":
-        return outcome
-    return "has no verdict" if totals.passed + totals.failed else "was not evaluated"
+        found = "is not decided"
+    elif found == "incomplete":
+        found = "has no verdict" if totals.passed + totals.failed else "was not evaluated"
+    return found + part(report)
 
 
 def part(report: Report) -> str:

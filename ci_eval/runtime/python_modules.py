@@ -1,8 +1,10 @@
 """Modules that a configuration names, looked up without importing any of them."""
 
+import ast
 import importlib.util
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,10 +19,11 @@ _NAMES = re.compile(r"^(?:(?:async +)?def|class) +(\w+)|^(\w+) *[:=]", re.MULTIL
 _HARMLESS = {"distutils-precedence.pth", "_virtualenv.pth"}
 
 
-def target_error(target: str, root: Path, *, installed: bool | None) -> str:
+def target_error(target: str, root: Path, *, installed: bool | None, is_ours: bool = False) -> str:
     """Return why `target`, `module` or `module:name`, cannot exist; empty if it may.
 
-    `installed` is whether the interpreter has the module's package; `None` if unknown.
+    `installed` is whether the interpreter has the module's package; `None` if unknown.  If the
+    interpreter `is_ours`, the syntax is checked, too: another one may know a newer syntax.
     """
     module, _, name = target.partition(":")
     parts = module.split(".")
@@ -31,7 +34,8 @@ def target_error(target: str, root: Path, *, installed: bool | None) -> str:
         if number == len(parts) - 1 and (is_package or is_module):
             file = folder / part / "__init__.py" if is_package else folder / f"{part}.py"
             wanted = name.partition(".")[0]
-            return names_error([file], root, [wanted]) if wanted else ""
+            wrong = _syntax_error(file, root) if is_ours else ""
+            return wrong or (names_error([file], root, [wanted]) if wanted else "")
         if not (folder / part).is_dir():
             # Of a package without `__init__.py`, another part may be installed.
             is_whole = number > 0 and (folder / "__init__.py").is_file()
@@ -64,6 +68,19 @@ def names_error(files: Sequence[Path], root: Path, names: Sequence[str]) -> str:
         return ""
     known = {first or second for first, second in _NAMES.findall(text)}
     return f"{shown[-1]} has no {names[0]!r}{did_you_mean(names[0], known)}"
+
+
+def _syntax_error(file: Path, root: Path) -> str:
+    shown = str(file.relative_to(root))
+    try:
+        text = read_text(contained(root, shown), shown=shown, most=MAX_CONFIG)
+        with warnings.catch_warnings(action="ignore"):
+            ast.parse(text)
+    except SyntaxError as exc:
+        return f"{shown} has a syntax error in line {exc.lineno}: {exc.msg}"
+    except (UsageError, ValueError, RecursionError, MemoryError):
+        pass  # its worker gives the reason
+    return ""
 
 
 def example_target(root: Path, file: str) -> str:

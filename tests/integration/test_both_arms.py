@@ -493,4 +493,10 @@ def test_a_run_says_if_it_is_of_a_part_of_the_suite_or_of_uncommitted_changes(su
 
     verdict = part.out.partition("\n")[0]
     assert verdict == "\N{HEAVY CHECK MARK} PASSED, for the part of the suite that was run"
+    assert ">Passed</strong>, for the part of the suite that was run" in (
+        (suite.folder / "ci-eval-report/report.html")
+        .read_text()
+        .replace("\N{HEAVY CHECK MARK} ", "")
+    )
+    assert " passed, for the part of the suite that was run:** " in comment.read_text()
     assert " with uncommitted changes</sub>" in comment.read_text()

@@ -190,7 +190,10 @@ def test_a_folder_is_migrated_with_a_backup(project):
     assert case["session_input"] == {"app_name": "shop", "user_id": "", "state": {"n": 1}}
     assert load("old.test.json.bak") == old
     again = project.ci_eval("evalset", "migrate", ".")
-    assert (again.code, again.out) == (0, ".: ADK reads all files as they are.\n")
+    assert (again.code, again.out) == (
+        0,
+        ".: nothing to migrate; only files in formats of ADK are migrated.\n",
+    )
 
 
 # --- Beside ADK -------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ SEEDS: dict[str, Parameter] = {
 }
 """Where messages end, by the name of what is called."""
 TOLD = (
-    *("skip_reason", "lacks", "faults", "check", "remarks"),
+    *("skip_reason", "lacks", "faults", "check", "remarks", "absent"),
     *(
         "wrong_address",
         "wrong_start",

@@ -202,7 +202,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     for each in found:
         _done(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
     if not found:
-        _done(f"{place}: ADK reads all files as they are.")
+        _done(f"{place}: nothing to migrate; only files in formats of ADK are migrated.")
     return ExitCode.PASSED
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 
 import click
 
@@ -10,7 +11,8 @@ from ci_eval.cli.command_help import Group
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.models.recorded_calls import Cassette, cassettes
 from ci_eval.cli.shared_options import config_option, json_option
-from ci_eval.records.errors import ExitCode
+from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.templates import counted
 
 
@@ -27,6 +29,7 @@ def models() -> None:
 def show(config: str, *, case: str | None, agent: str | None, as_json: bool) -> int:
     """Show the recorded calls of each trial, or with --case their requests and answers."""
     found = _cassettes(config)
+    _check_recorded(found, case, agent)
     if as_json:
         print_json([row for each in found for row in _rows(each, case, agent)])
         return ExitCode.PASSED
@@ -64,6 +67,24 @@ def check(config: str) -> int:
 def _cassettes(config: str) -> list[Cassette]:
     loaded, context = command_inputs.load(config, runs_python=True)
     return cassettes(loaded, context)
+
+
+def _check_recorded(found: Sequence[Cassette], case: str | None, agent: str | None) -> None:
+    """Refuse a case or an agent without calls.
+
+    Raises:
+        UsageError: it has none; names one that has, or all.
+
+    """
+    trials = [key for each in found for key, _ in each.cassette.trials_and_models()]
+    cases = {key.case for key in trials if agent in (None, key.agent)}
+    for kind, given, known in (
+        ("agent", agent, {key.agent for key in trials}),
+        ("case", case, cases),
+    ):
+        if given is not None and given not in known:
+            message = f"no recorded call is of the {kind} {given!r}{did_you_mean(given, known)}"
+            raise UsageError(message)
 
 
 def _rows(each: Cassette, case: str | None, agent: str | None) -> list[dict[str, object]]:

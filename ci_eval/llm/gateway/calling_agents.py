@@ -11,13 +11,14 @@ from ci_eval.llm.gateway.gateway import Gateway, gateway_for
 from ci_eval.llm.gateway.gateway_options import ModelOptions, unreachable
 from ci_eval.llm.gateway.gateway_options import Models as ModelOptionsOrMode
 from ci_eval.llm.gateway.open_conversations import Conversation
-from ci_eval.llm.gateway.providers import ADDRESS, KEYS, held
+from ci_eval.llm.gateway.providers import ADDRESS, KEYS, PROVIDERS, held
 from ci_eval.plugins.points import Agent, Session
 from ci_eval.records.cases import Content, Invocation, Json, Record
 from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment
+from ci_eval.runtime.http import address
 from ci_eval.runtime.trial_clock import TrialClock
 from ci_eval.text.redact import MIN_CHARS
 
@@ -62,9 +63,17 @@ class CallingModels(Record):
         return {name: value for name, value in self.declared.items() if name not in KEYS}
 
     def wrong_models(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield the services that the agent calls and the gateway cannot replay."""
+        """Yield the services that the gateway cannot replay, and wrong addresses of providers."""
         options = self.handled(context)
-        if options and options.mode == "replay":
+        if options and options.mode != "replay":
+            for provider in (PROVIDERS[name] for name in options.providers):
+                try:
+                    address(provider.upstream(context.env))
+                except ValueError:  # has the value, which may be a key
+                    variable = provider.address_variable(context.env)
+                    found = f"the environment variable {variable!r} is not an address such as"
+                    yield "models", f"{found} {provider.address!r}"
+        elif options:
             for service, variable in self._unreachable(context):
                 message = f"calls of {service} cannot be replayed, and {variable} leads the agent"
                 yield "models", f"{message} to it; remove the variable, or choose another mode"

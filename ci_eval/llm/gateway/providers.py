@@ -40,8 +40,12 @@ class Provider:
 
     def upstream(self, env: Mapping[str, str]) -> str:
         """Return the address to call."""
-        given = next((env[name] for name in self.addresses if env.get(name)), self.address)
-        return given.rstrip("/")
+        name = self.address_variable(env)
+        return (env[name] if name else self.address).rstrip("/")
+
+    def address_variable(self, env: Mapping[str, str]) -> str | None:
+        """Return the variable with another address; `None` if there is none."""
+        return next((name for name in self.addresses if env.get(name)), None)
 
     def key_variable(self, env: Mapping[str, str]) -> str | None:
         """Return the variable with the key; `None` if there is no key."""

@@ -48,11 +48,17 @@ class UnderPython(Record):
             yield "interpreter", f"there is no program {self.interpreter!r}{similar}"
 
     def absent(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield the fields whose module or name cannot exist, with the reason."""
+        """Yield the fields whose module or name cannot exist or be read, with the reason."""
         for field, target in () if self.setup else self.targets():
             top = target.partition(":")[0].partition(".")[0]
             installed = self._installed(top, context)
-            if message := python_modules.target_error(target, context.root, installed=installed):
+            message = python_modules.target_error(
+                target,
+                context.root,
+                installed=installed,
+                is_ours=self._find_interpreter(context) == sys.executable,
+            )
+            if message:
                 yield field, message
 
     def targets(self) -> Iterator[tuple[str, str]]:

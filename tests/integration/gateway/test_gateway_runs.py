@@ -439,6 +439,19 @@ def test_recording_while_the_provider_is_down_keeps_what_was_recorded(project, m
     assert project.run("--models", "replay", out="replayed").code == 0
 
 
+@pytest.mark.parametrize("mode", ["auto", "replay"])
+def test_a_wrong_address_of_a_provider_is_named_before_a_run(project, mode):
+    project.agent(PYTHON, f"{{mode: {mode}, cassette: models.jsonl}}")
+    project.set(OPENAI_BASE_URL="not-a-url")
+
+    ended = project.ci_eval("validate")
+
+    assert ended.code == (0 if mode == "replay" else 4)
+    said = "agents.bot.models: the environment variable 'OPENAI_BASE_URL' is not an address such as"
+    assert (f"{said} 'https://api.openai.com/v1'" in ended.err) is (mode == "auto")
+    assert "not-a-url" not in ended.err
+
+
 def test_an_agent_that_got_nothing_but_errors_is_warned_of(project, models):
     catches = (
         "\n\ndef answer(message):\n    try:\n        return ask(message)\n"

@@ -20,14 +20,23 @@ def test_show_lists_the_calls_of_each_trial(project: ModelProject, models: Model
     shown = project.ci_eval("models", "show")
     case = project.ci_eval("models", "show", "--case", "c1")
     rows = project.ci_eval("models", "show", "--json").json
-    other = project.ci_eval("models", "show", "--agent", "other", "--case", "c1")
+    unknown = [
+        project.ci_eval("models", "show", *chosen)
+        for chosen in (
+            ("--case", "zz"),
+            ("--agent", "bott", "--case", "c1"),
+            ("--case=z", "--json"),
+        )
+    ]
 
     assert "models.jsonl: 3 calls" in shown.out
     assert "bot    smoke    c1    1       gpt-4.1-mini  1" in shown.out
     assert '"content": "question 1"' in case.out
     assert "question 1 #1" in case.out
     assert "question 0" not in case.out
-    assert "question" not in other.out
+    assert [ended.code for ended in unknown] == [4, 4, 4]
+    assert "no recorded call is of the case 'zz'; known: c0, c1, c2" in unknown[0].err
+    assert "no recorded call is of the agent 'bott'. Did you mean 'bot'?" in unknown[1].err
     assert [(row["case"], row["number"], row["answer"]["status"]) for row in rows] == [
         (f"c{number}", 0, 200) for number in range(3)
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.span_language import otlp, span
 
 from ci_eval.agents.recorded_agent import Recorded
 from ci_eval.records.cases import Content, EvalCase, Invocation, Json
@@ -465,8 +466,8 @@ def test_a_conversation_without_a_case_belongs_to_all_that_ask_the_same(tmp_path
 def test_one_with_a_case_belongs_to_no_other(tmp_path: Path) -> None:
     rows = talk("Hi", eval_id="a"), talk("Hi", answer="no", metadata={"eval_id": "a"})
     recording = Recording(tmp_path, *rows)
-    assert texts(recording.conversation("a", asks=["other"])) == [("Hi", "yes")]
-    assert texts(recording.conversation("a", asks=["other"], repeat=1)) == [("Hi", "no")]
+    assert texts(recording.conversation("a", asks=["Hi"])) == [("Hi", "yes")]
+    assert texts(recording.conversation("a", asks=["Hi"], repeat=1)) == [("Hi", "no")]
     assert recording.failure("b", asks=["Hi"]) == (
         "not_recorded",
         "traces.jsonl has no recording of this case",
@@ -474,10 +475,10 @@ def test_one_with_a_case_belongs_to_no_other(tmp_path: Path) -> None:
 
 
 def test_a_session_may_have_the_id_of_a_case_which_counts_first(tmp_path: Path) -> None:
-    recording = Recording(tmp_path, talk("Hi"), talk("Hello", answer="no", id="a"))
-    assert texts(recording.conversation("a", asks=["Hi"])) == [("Hello", "no")]
+    recording = Recording(tmp_path, talk("Hi"), talk("Hi", answer="no", id="a"))
+    assert texts(recording.conversation("a", asks=["Hi"])) == [("Hi", "no")]
     assert texts(recording.conversation("b", asks=["Hi"])) == [("Hi", "yes")]
-    assert texts(recording.conversation("b", asks=["Hello"])) == [("Hello", "no")]
+    assert texts(recording.conversation("b", asks=["Hi"], repeat=1)) == [("Hi", "no")]
 
 
 def test_what_matches_nothing_is_an_error_that_says_how_it_would(tmp_path: Path) -> None:
@@ -499,3 +500,42 @@ def test_what_is_wrong_with_the_recording_of_another_tool_is_named(tmp_path: Pat
     assert Recording(tmp_path, talk("Hi"), wrong).problems == [
         "2: messages[0].content: expected text or a list of parts, found 5"
     ]
+
+
+# --- Cases that changed after the recording -------------------------------------------------
+
+
+def test_a_recording_that_answers_another_message_is_refused(tmp_path: Path) -> None:
+    line = {"eval_id": "a", "invocations": [HELLO, CAMEL]}
+    said = "traces.jsonl answers another message in turn {}: it has {}; record the case again"
+    for row, turn in (
+        (line, 2),
+        (talk("Hello", "Hello", eval_id="a"), 2),
+        (talk("Hello", id="a"), 1),
+    ):
+        asks = ["Hello", "Bye\n now"][-turn:]
+        found = said.format(turn, "'Hello', the case 'Bye now'")
+        assert Recording(tmp_path, row).failure(asks=asks) == ("not_recorded", found)
+    long = "again and " * 50
+    found = Recording(tmp_path, talk(f"{long}1 {long}", eval_id="a")).failure(asks=[f"{long}2"])[1]
+    begin = "…" + "again and " * 5
+    [head, tail] = found.split(", the case ")
+    assert head.startswith(said.partition("{}")[0] + f"1: it has '{begin}1 again and ")
+    assert head.endswith("… (552 characters in all)'")
+    assert tail == f"'{begin}2'; record the case again"
+
+
+def test_what_is_not_the_words_of_the_user_is_not_compared(tmp_path: Path) -> None:
+    silent = {"user_content": {"parts": [{"function_response": {"name": "ask"}}]}}
+    redacted = {"user_content": {"parts": [{"text": "I am [AUTH_USER]"}]}}
+    spaced = {"user_content": {"parts": [{"text": " Hello\n"}, {"text": "you"}]}}
+    asks = ["anything", "I am administrator", "Hello  you "]
+    line = {"eval_id": "a", "invocations": [silent, redacted, spaced]}
+    assert len(Recording(tmp_path, line).conversation(asks=asks)[0]) == 3
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps([{"role": "user", "content": "Context: … Hi"}]),
+        "ci_eval.case": "a",
+    }
+    trace = Recording(tmp_path, otlp(span("chat", 0, 1, attributes)))
+    assert texts(trace.conversation(asks=["Hi"])) == [("Context: … Hi", "")]

@@ -289,7 +289,12 @@ def test_a_configuration_is_checked_with_what_it_names() -> None:
     checked("smoke.evalset.json", EVALSET)
     (warning,) = said(checked("a.yaml", CONFIG))
     assert warning.startswith("warning smoke.evalset.json:1: 1 case expects a response, which no")
+    assert checked("a.yaml", CONFIG).cases == 2
     more = CONFIG.replace("criteria:", "criteria:\n  response_match_score: 0.5")
+    part = more.replace("evalsets:", "evalsets:\n  other: smoke.evalset.json")
+    part = checked("a.yaml", f"{part}matrix: [{{evalsets: [smoke]}}]\n")
+    assert part.cases == 2
+    assert "matrix: no row names the evalset 'other'" in said(part)[0]
     assert not any("which no criterion reads" in each for each in said(checked("a.yaml", more)))
     checked("smoke.evalset.json", {"eval_set_id": "s", "eval_cases": [{"eval_id": "a"}]})
     found = checked("a.yaml", CONFIG)

@@ -147,6 +147,18 @@ matrix:
     assert set(config.criteria_for("new", "full")) == both
     assert set(config.criteria_for("old", "smoke")) == {"response_match_score"}
     assert config.criteria_for("old", "full") == {}
+    assert config.warnings == ()
+
+
+def test_what_no_row_of_a_matrix_names_is_warned_of(folder: Path) -> None:
+    agents = MINIMAL.replace("evalsets:", "  b2: {recorded: traces.jsonl}\nevalsets:")
+    text = agents.replace("evalsets:", "evalsets:\n  two: smoke.json")
+    rows = "matrix: [{agents: [bot], evalsets: [smoke]}]\n"
+    assert [(each.where, each.message) for each in loaded(folder, text + rows).warnings] == [
+        ("matrix", f"no row names the {name}, so it is never run; add it to one, or remove it")
+        for name in ("agent 'b2'", "evalset 'two'")
+    ]
+    assert loaded(folder, f"{text}matrix: [{{agents: [bot, b2]}}]\n").warnings == ()
 
 
 def test_a_configuration_cannot_be_changed(folder: Path) -> None:
@@ -379,6 +391,7 @@ def test_each_part_must_be_there(folder: Path) -> None:
         ("baseline: {window: 0}", "baseline.window: must be at least 1, found 0"),
         ("baseline: {path: ''}", "baseline.path: must not be empty"),
         ("baseline: {pth: x}", "baseline.pth: unknown key. Did you mean 'path'?"),
+        ("matrix: []", "matrix: must not be empty"),
         ("matrix: {agents: [bot]}", "matrix: expected a list, found an object"),
         ("matrix: [bot]", "matrix[0]: expected an object, found 'bot'"),
         ("matrix: [{agent: [bot]}]", "matrix[0].agent: unknown key. Did you mean 'agents'?"),

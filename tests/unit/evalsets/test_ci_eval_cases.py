@@ -350,6 +350,8 @@ WRONG = [
     ("{prompt: a, tags: [5]}", ".tags[0]: expected text, found 5; put it in quotes"),
     ("{prompt: a, state: [x]}", ".state: expected an object, found a list"),
     ("{prompt: a, id: ''}", ".id: must not be empty"),
+    ("{prompt: a, id: ' x'}", ".id: must not begin or end with a blank, found ' x'"),
+    ("{prompt: a, id: ' '}", ".id: must not begin or end with a blank, found ' '"),
     (
         "{prompt: a, expected_tools: [5]}",
         ".expected_tools[0]: expected the name of a tool, or its name and args, found 5",

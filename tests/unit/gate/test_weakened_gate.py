@@ -53,6 +53,11 @@ def of_gate(now: dict[str, object], before: dict[str, object]) -> list[str]:
         ),
         ({"accept": [ACCEPTED]}, {}, f"gate: x is accepted until {UNTIL}"),
         ({"quarantine": [QUARANTINED]}, {}, f"gate: x is quarantined until {UNTIL}"),
+        (
+            {"quarantine": [{**QUARANTINED, "case": "*"}]},
+            {},
+            f"gate: every case is quarantined until {UNTIL}",
+        ),
     ],
 )
 def test_each_key_that_lets_more_through_is_said_and_the_other_way_round_is_not(now, before, said):

@@ -27,6 +27,11 @@ AZURE = {"AZURE_OPENAI_ENDPOINT": "https://shop.openai.azure.com"}
         ({"base_url": "http://localhost/v1", "api_key_env": "JUDGE_KEY"}, {}, "JUDGE_KEY"),
         ({"base_url": "https://eu.api.openai.com/v1"}, {}, "OPENAI_API_KEY"),
         ({}, {"OPENAI_BASE_URL": "http://localhost:8000/v1"}, ""),
+        (
+            {},
+            {"OPENAI_BASE_URL": "localhost"},
+            "an address such as 'https://api.openai.com/v1' in OPENAI_BASE_URL",
+        ),
         ({}, AZURE, "AZURE_OPENAI_API_KEY and OPENAI_API_VERSION"),
         ({"api_version": "v"}, {**AZURE, "AZURE_OPENAI_API_KEY": "k"}, ""),
         ({}, {**AZURE, "OPENAI_API_KEY": "k"}, ""),

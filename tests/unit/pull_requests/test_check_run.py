@@ -73,6 +73,12 @@ def test_only_what_was_measured_and_passed_is_a_success(
     assert found["output"]["title"].startswith(begins)
 
 
+def test_the_title_says_that_only_a_part_of_the_suite_was_run(fake: FakeGitHub) -> None:
+    meta = FAILED.meta.model_copy(update={"filtered": True})
+    title = made(fake, FAILED.model_copy(update={"meta": meta}))["output"]["title"]
+    assert title.startswith("failed, for the part of the suite that was run: ")
+
+
 def test_it_is_of_the_commit_and_leads_to_the_job(fake: FakeGitHub) -> None:
     found = made(fake, with_job(FAILED, "evaluate (small)"), "https://github.com/octo/shop/runs/1")
     assert found["name"] == "ci-eval: shop · evaluate (small)"

@@ -97,6 +97,23 @@ def test_the_decision_comes_first(text: str, alert: str) -> None:
     assert comment(make_report(text)).splitlines()[1] == f"> [!{alert}]"
 
 
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("greets pass 0.9 was 0.9", "> **shop passed{}:** no regression"),
+        ("greets fail 0.1", "> **shop failed{}:** 1 of 1"),
+        ("greets pass 0.9 / lost error", "> **shop has no verdict{}:** 1 of 2"),
+    ],
+)
+def test_the_headline_says_that_only_a_part_of_the_suite_was_run(text: str, first: str) -> None:
+    whole = make_report(text)
+    meta = whole.meta.model_copy(update={"filtered": True})
+    part = whole.model_copy(update={"meta": meta})
+    assert comment(whole).splitlines()[2].startswith(first.format(""))
+    which = ", for the part of the suite that was run"
+    assert comment(part).splitlines()[2].startswith(first.format(which))
+
+
 def test_a_pass_with_a_warning_is_noted() -> None:
     warning = Reason(severity="warns", message="the gate was loosened")
     text = comment(make_report("greets pass 0.9 was 0.9", reasons=[warning]))

@@ -244,6 +244,8 @@ def test_tags_may_belong_to_an_evalset_and_are_no_selection(suite: Suite) -> Non
     planned = suite.plan()
     assert (cases(planned), planned.filtered) == ({"one": ["a", "c"]}, False)
     assert cases(suite.plan(tags=("y",))) == {"one": ["c"]}
+    suite.evalsets("  one: {path: full.json, tags: [x, z]}\n")
+    assert suite.nothing() == "nothing to run: no case has the tag 'z'; known: x, y"
 
 
 def test_places_keep_agents_evalsets_and_cases_that_belong_together(suite: Suite) -> None:

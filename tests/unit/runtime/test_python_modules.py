@@ -59,6 +59,15 @@ def test_what_cannot_exist_is_named_with_a_suggestion(
     assert target_error(target, root, installed=False) == message
 
 
+def test_a_syntax_error_is_named_if_our_own_python_is_used(root: Path) -> None:
+    (root / "wrong.py").write_text("x = '\\d'\ndef answer(message:\n    return 1\n")
+    said = target_error("wrong:answer", root, installed=False, is_ours=True)
+    assert said.startswith("wrong.py has a syntax error in line 2: ")
+    assert target_error("wrong:answer", root, installed=False) == ""
+    for target in ("home:answer", "shop.agents:support"):
+        assert target_error(target, root, installed=False, is_ours=True) == ""
+
+
 def test_an_installed_module_is_not_looked_into(root: Path) -> None:
     assert target_error("hom:answer", root, installed=True) == ""
     assert target_error("hom:answer", root, installed=None) == ""
