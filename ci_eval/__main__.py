@@ -6,9 +6,6 @@ import sys
 
 def main() -> None:
     """Run the command and exit with its code."""
-    if sys.platform == "win32":  # where many of our imports fail
-        sys.stderr.write("ci-eval runs on Linux and macOS; on Windows, use WSL\n")
-        sys.exit(4)
     # A run of a hundred thousand trials is kept as small objects that live to the end: to look
     # them all through again and again for cycles takes a third of the time of a comparison.
     gc.set_threshold(50_000, 10, 10)

@@ -5,6 +5,7 @@ Its inputs are the options of the commands; a test keeps `action.yml` in step wi
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -207,6 +208,8 @@ def _baseline_save(value: str) -> str:
 
 def _become_owner(env: Mapping[str, str]) -> None:
     """In our image, switch to the owner of the workspace and give them the runner's files."""
+    if sys.platform == "win32":
+        return
     if isolation.account() is None:
         return
     workspace = Path(env.get("GITHUB_WORKSPACE") or ".")

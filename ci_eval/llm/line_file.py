@@ -4,11 +4,11 @@ Several processes may write at the same time: each line is written in one piece,
 process that is killed leaves at most one line without an end, which readers ignore.
 """
 
-import fcntl
 import hashlib
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +21,9 @@ MAX_BYTES = 1 << 30
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Maximum length of a line, in bytes."""
 _HINT = "record a new one under another name, or remove it"
+_LOCK_OFFSET = 1 << 40
+"""Offset of the locked byte, beyond the end of any file."""
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
 
 class Position(NamedTuple):
@@ -119,7 +122,7 @@ class LineFile:
 
     def rewrite(self, arranged: Callable[[Iterator[bytes]], Iterable[bytes]]) -> None:
         """Replace all complete lines by what `arranged` makes of them."""
-        if not self.exists:
+        if not self.exists or sys.platform == "win32":  # open files cannot be replaced
             return
         with self._locked():
             # Created anew: a link of this name may lead out of the repository.
@@ -137,7 +140,7 @@ class LineFile:
             UsageError: it is not a regular file.
 
         """
-        file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
+        file = os.open(self._path, os.O_RDONLY | _NONBLOCK | getattr(os, "O_BINARY", 0))
         try:
             self._check_regular(file)
         except BaseException:
@@ -176,13 +179,13 @@ class LineFile:
             os.close(file)
 
     def _open_locked(self) -> int:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NONBLOCK | getattr(os, "O_BINARY", 0)
         # Resolve links first: a link that replaces the file meanwhile is refused.
         path = os.path.realpath(self._path)
-        file = os.open(path, flags | os.O_NOFOLLOW, 0o644)
+        file = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
         try:
             self._check_regular(file)
-            fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed
+            _lock(file)
         except BaseException:
             os.close(file)
             raise
@@ -192,6 +195,19 @@ class LineFile:
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
     """Yield lines; a line that is too long comes in pieces, which hold no answer."""
     return iter(lambda: file.readline(MAX_LINE_BYTES), b"")
+
+
+def _lock(file: int) -> None:
+    """Wait for the lock on `file`; closing the file releases it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(file, _LOCK_OFFSET, os.SEEK_SET)  # a locked byte cannot be read by others
+        msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _byte_at(file: int, at: int) -> bytes:

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
@@ -26,7 +27,7 @@ _MAX_SMALL = 64 * 1024
 _MAX_LIST = 256 * 1024 * 1024
 """The largest git files that are read, in bytes: pointers, and lists of refs and commits."""
 _CONFIG_FILES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
-_CONFIG_HOMES = ("HOME", "XDG_CONFIG_HOME")
+_CONFIG_HOMES = ("HOME", "XDG_CONFIG_HOME", "USERPROFILE")
 """Variables that name the user's settings files, and directories with such files."""
 _USER_SCOPES = ("system", "global", "command")
 """The scopes of settings outside of the clone, as `git config --show-scope` names them."""
@@ -213,6 +214,8 @@ def _nearest(folder: Path) -> tuple[Path, Path] | None:
 
 
 def _is_trusted(path: Path) -> bool:
+    if sys.platform == "win32":  # where agents run as we do
+        return path.exists()
     if belongs_to_agents(path) or belongs_to_agents(path.parent):
         return False
     try:

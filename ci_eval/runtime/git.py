@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,9 +22,9 @@ _log = logging.getLogger(__name__)
 TIMEOUT_S = 60
 NETWORK_TIMEOUT_S = 120
 """Timeouts of local commands, and of those that access a remote; only reached if one hangs."""
-_INHERITED = ("TMPDIR", "TEMP", "TMP")
+_INHERITED = ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP")
 _INHERITED_FOR_REMOTES = (
-    *("HOME", "XDG_CONFIG_HOME"),
+    *("HOME", "XDG_CONFIG_HOME", "USERPROFILE", "HOMEDRIVE", "HOMEPATH"),
     *("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND"),
     *("GH_TOKEN", "GITHUB_TOKEN", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"),
     *("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
@@ -183,8 +184,12 @@ def _folders(env: Mapping[str, str]) -> Sequence[str]:
 
 
 def _program(env: Mapping[str, str]) -> str:
-    """Return the path of git."""
-    found = (Path(folder, "git") for folder in _folders(env))
+    """Return the path of git.
+
+    Windows would search the working directory first, where a pull request can put a `git.exe`.
+    """
+    name = "git.exe" if sys.platform == "win32" else "git"
+    found = (Path(folder, name) for folder in _folders(env))
     path = next((each for each in found if os.access(each, os.X_OK) and each.is_file()), None)
     if path is None:
         raise GitError("git is not installed, or not on the PATH")
@@ -199,8 +204,11 @@ def _finish(
         try:
             return process.communicate(given, timeout=limit)
         except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            if sys.platform == "win32":
+                process.kill()
+            else:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
             raise
 
 

@@ -10,11 +10,12 @@ memory nor blocks the child.
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, cast
+from typing import Any, Self, cast
 
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime import isolation
@@ -33,6 +34,11 @@ TAIL_CHARS = 2000
 """How much of standard error a message quotes, in characters."""
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
+
+if sys.platform == "win32":  # pragma: no cover  # not tested there
+    _OWN_GROUP: dict[str, Any] = {"creationflags": 0x200}  # CREATE_NEW_PROCESS_GROUP
+else:
+    _OWN_GROUP: dict[str, Any] = {"start_new_session": True}
 
 
 @dataclass(frozen=True)
@@ -162,11 +168,14 @@ class Child(asyncio.SubprocessProtocol):
 
         """
         argv, env, cwd = launch.argv, dict(launch.env), launch.cwd
-        options = {"start_new_session": True, **isolation.child_options(launch.account)}
+        options = {**_OWN_GROUP, **isolation.child_options(launch.account)}
         if not reads_input:
             options |= isolation.ending_with_us()
         try:
-            await spawn(self, argv, env=env, cwd=cwd, **options)
+            if sys.platform == "win32":  # pragma: no cover  # not tested there
+                await self._loop.subprocess_exec(lambda: self, *argv, env=env, cwd=cwd, **options)
+            else:
+                await spawn(self, argv, env=env, cwd=cwd, **options)
         except OSError as exc:
             raise TrialError("start", f"cannot start {argv[0]!r}: {exc.strerror}") from exc
 
@@ -217,7 +226,8 @@ class Child(asyncio.SubprocessProtocol):
         finally:
             self.kill()
         await _wait_at_most(2 * LINGER_S, self._closed)
-        self._transport.close()
+        if sys.platform != "win32":  # it would disturb asyncio on Windows
+            self._transport.close()
 
     def _flush(self) -> None:
         pipe = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(_STDIN))
@@ -228,9 +238,12 @@ class Child(asyncio.SubprocessProtocol):
             pipe.close()
 
     def _kill_group(self) -> None:
-        # No process may be left, or (macOS) only zombies.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._transport.get_pid(), signal.SIGKILL)
+        if sys.platform == "win32":  # pragma: no cover  # not tested there
+            self._transport.kill()
+        else:
+            # No process may be left, or (macOS) only zombies.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._transport.get_pid(), signal.SIGKILL)
 
     # --- What asyncio calls -------------------------------------------------------------------
 

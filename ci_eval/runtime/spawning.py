@@ -32,7 +32,7 @@ async def spawn(
 ) -> None:
     """Start the program `argv` and connect its three streams with `protocol`.
 
-    `options` are those of `subprocess.Popen`.
+    `options` are those of `subprocess.Popen`.  For POSIX only; elsewhere, use asyncio.
 
     Raises:
         OSError: it cannot be started.
@@ -133,6 +133,8 @@ class _Spawned(asyncio.SubprocessTransport):
 
 def _exit_code(pid: int) -> int | None:
     """Return the exit code of a child; `None` while it runs or its code is held back."""
+    if sys.platform == "win32":
+        return None
     try:
         found, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

@@ -6,7 +6,6 @@ only checked, not rendered.
 """
 
 import json
-import resource
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -80,6 +79,10 @@ def _environment(kind: str) -> Any:
 
 def _limit(memory: int, cpu_s: int) -> None:
     """Limit the resources of this process for good."""
+    if sys.platform == "win32":  # has no such limits
+        return
+    import resource
+
     for what, most in (
         (resource.RLIMIT_AS, memory),
         (resource.RLIMIT_CPU, cpu_s),

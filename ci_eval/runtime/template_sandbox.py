@@ -182,7 +182,7 @@ def _answer(line: bytes) -> dict[str, Any]:
         raise TemplateError(f"timed out after {WALL_S:g} s") from None
     finally:
         _end(child)
-    if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+    if sys.platform != "win32" and child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         raise TemplateError(f"used more than {CPU_S} s of CPU time")
     try:
         answer = json.loads(out)
@@ -200,8 +200,11 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
     the kernel hold its exit code back.
     """
     if child.returncode is None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
+        if sys.platform == "win32":
+            child.kill()
+        else:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             child.wait(_KILL_TIMEOUT_S)
     for stream in filter(None, (child.stdin, child.stdout)):

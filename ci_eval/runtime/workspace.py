@@ -109,6 +109,8 @@ def _git_folders(top: Path) -> Iterator[Path]:
 
 def _set_mode(path: Path, *, add: int = 0, remove: int = 0, stack: ExitStack) -> None:
     """Change the mode of a folder, if it exists, until the stack is closed."""
+    if sys.platform == "win32":
+        return
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
@@ -133,12 +135,14 @@ def _all_may_read(path: Path) -> bool:
 
 
 def _content(name: str, path: Path) -> bytes:
-    """Return the content of a file that a variable names.
+    """Return the content of a file that a variable names; agents are only isolated on Linux.
 
     Raises:
         UsageError: it is too large, a symlink, or not readable for us.
 
     """
+    if sys.platform == "win32":
+        return b""
     shown = f"{name} names {str(path)!r} for agents, which"
     hint = "name a regular file that the owner of the workspace can read, without symlinks"
     if os.path.realpath(path) != os.path.normpath(path) or path.is_relative_to("/proc"):
@@ -156,6 +160,8 @@ def _content(name: str, path: Path) -> bytes:
 
 def _copied(name: str, content: bytes, agent: Account, root: Path, stack: ExitStack) -> str:
     """Write a copy for agents and us, until the stack is closed; return its path."""
+    if sys.platform == "win32":
+        return name
     folder = Path(tempfile.mkdtemp(prefix="ci-eval-"))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
     copy = folder / name

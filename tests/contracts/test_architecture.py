@@ -109,7 +109,7 @@ STARTS = re.compile(
 """Every way in which Python starts another program."""
 
 
-def test_programs_are_started_by_three_modules_and_git_by_one():
+def test_programs_are_started_by_four_modules_and_git_by_one():
     """What is asked of git goes through `git.py`: others start agents, or what fills in pages."""
     started = {
         name_of(path)
@@ -117,12 +117,14 @@ def test_programs_are_started_by_three_modules_and_git_by_one():
         if STARTS.search(path.read_text(encoding="utf-8"))
         and path.parent.name not in ("workers", "adapters")  # run by agents' interpreters
     }
-    assert started == {f"runtime/{name}.py" for name in ("git", "spawning", "template_sandbox")}
+    assert started == {
+        f"runtime/{name}.py" for name in ("git", "processes", "spawning", "template_sandbox")
+    }
     named = {
         name
         for name in started
         for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and node.value == "git"
+        if isinstance(node, ast.Constant) and node.value in ("git", "git.exe")
     }
     assert named == {"runtime/git.py"}
 

@@ -1,10 +1,10 @@
 """Setup commands (`setup:`), which run once before an agent is started."""
 
 import asyncio
-import fcntl
 import json
 import os
 import shlex
+import sys
 import time
 from asyncio import AbstractEventLoop, Lock, Task
 from collections import Counter
@@ -198,6 +198,11 @@ class Setup:
 @asynccontextmanager
 async def _alone(note: Path) -> AsyncIterator[None]:
     """Keep other processes from the same setup, such as tasks of a cluster on this machine."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
     note.parent.mkdir(parents=True, exist_ok=True)
     with note.with_suffix(".lock").open("a") as file:
         while True:

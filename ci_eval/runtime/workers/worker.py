@@ -128,7 +128,7 @@ def _listen(wire: Wire, runner: Runner) -> None:
     finally:
         runner.end()
         time.sleep(GRACE_S)
-        if os.getpgrp() == os.getpid():
+        if sys.platform != "win32" and os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)  # with its children
         os._exit(1)
 

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from ci_eval import __main__
 from ci_eval.cli.main import COMMANDS, command, main
 from ci_eval.records.errors import ExitCode
 
@@ -33,12 +32,3 @@ def test_an_unknown_command_names_the_nearest(
 ) -> None:
     assert main(["gatee"]) == ExitCode.USAGE_ERROR
     assert capsys.readouterr().err == "No such command 'gatee'. Did you mean 'gate'?\n"
-
-
-def test_windows_is_sent_to_wsl(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(SystemExit, match=str(int(ExitCode.USAGE_ERROR))):
-        __main__.main()
-    assert capsys.readouterr().err == "ci-eval runs on Linux and macOS; on Windows, use WSL\n"

@@ -158,6 +158,7 @@ def test_a_file_that_cannot_be_written_says_so_at_the_beginning(tmp_path: Path):
     assert os.fspath(path) in str(caught.value.filename)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes that are files")
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / "c.jsonl")
     cassette = Cassette(tmp_path / "c.jsonl", shown="c.jsonl")
@@ -166,6 +167,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path):
             each()
 
 
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="links are followed")
 def test_no_link_that_is_put_in_its_place_meanwhile_is_written_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
