@@ -159,7 +159,7 @@ def stored_run(given: str) -> Collected:
     return collected_from(read_run(path, shown=str(path)))
 
 
-def stored_confirmation(given: str) -> Confirmation:
+def _confirmation(given: str) -> Confirmation:
     """Return the confirmation by the merge base that lies beside a stored run, if any."""
     folder = Path(given) if Path(given).is_dir() else Path(given).parent
     path = base_folder(folder) / RUN_FILE
@@ -218,10 +218,8 @@ def baseline_for(config: Config, context: RunContext, meta: RunMeta) -> Baseline
     return replace(found, runs=others)
 
 
-def judge_again(
-    collected: Collected, confirmation: Confirmation, config: str
-) -> tuple[Report, Config, RunContext]:
-    """Reevaluate a stored run with the baseline and gate of a configuration."""
+def judge_again(given: str, collected: Collected, config: str) -> tuple[Report, Config, RunContext]:
+    """Reevaluate the stored run at `given` with the baseline and gate of a configuration."""
     loaded, context = load(config)
     meta = collected.run.meta
     # The report shows the gate that decided it.
@@ -229,5 +227,5 @@ def judge_again(
     again = collected.run._replace(meta=meta.model_copy(update={"gate": gate}))
     found = collected._replace(run=again)
     baseline = baseline_for(loaded, context, meta)
-    report = report_assembly.compare_and_decide(found, loaded.gate, baseline, confirmation)
+    report = report_assembly.compare_and_decide(found, loaded.gate, baseline, _confirmation(given))
     return context.secrets.cleaned(report), loaded, context

@@ -33,8 +33,8 @@ def report(run: str, config: str | None, out: str, *, as_json: bool, **options: 
     """
     collected = command_inputs.stored_run(run)
     if config or Path(CONFIG_FILE).exists():
-        again = collected, command_inputs.stored_confirmation(run), config or CONFIG_FILE
-        found, loaded, context = command_inputs.judge_again(*again)
+        by = config or CONFIG_FILE
+        found, loaded, context = command_inputs.judge_again(run, collected, by)
         reports = loaded.reports
     else:
         found, reports = compare_and_decide(collected, GateOptions(), None), {}

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from ci_eval.cli import console
 from ci_eval.cli.command_help import Group
 from ci_eval.cli.command_inputs import context_of
-from ci_eval.cli.console import out_table, say_problems
 from ci_eval.cli.evalset import added_cases, evalset_conversion
 from ci_eval.cli.evalset.adk_scenario_ids import with_adk_ids
 from ci_eval.cli.evalset.command_files import File, file_at
@@ -19,7 +19,7 @@ from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.shared_options import adk_option, combined, json_option
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.records.errors import ExitCode, Problem, UsageError
-from ci_eval.text.templates import counted, terminal
+from ci_eval.text.templates import counted
 
 
 @click.group(name="evalset", cls=Group)
@@ -74,8 +74,8 @@ def list_sets(folder: str, *, as_json: bool) -> int:
         print_json(rows)
     elif rows:
         cells = [["-" if each is None else str(each) for each in row.values()] for row in rows]
-        out_table(tuple(rows[0]), [tuple(each) for each in cells])
-    say_problems(problems)
+        console.out_table(tuple(rows[0]), [tuple(each) for each in cells])
+    console.say_problems(problems)
     return ExitCode.USAGE_ERROR if problems else ExitCode.PASSED
 
 
@@ -86,7 +86,7 @@ def create(place: str, eval_set_id: str | None) -> int:
     target = located(place, eval_set_id)
     target.create(time.time())
     of = f" for app '{target.app}'" if target.app else ""
-    _done(f"Eval set '{target.eval_set_id}' created{of}.")
+    console.out(f"Eval set '{target.eval_set_id}' created{of}.")
     return ExitCode.PASSED
 
 
@@ -115,12 +115,12 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
         cases = with_adk_ids(cases, Path(place), context_of(Path("ci-eval.yaml")))
         known = {case.eval_id for case in target.open().cases()}
     fresh = [case for case in cases if case.eval_id not in known]
-    say_problems(target.add(fresh) if fresh else ())
+    console.say_problems(target.add(fresh) if fresh else ())
     of = f"eval set '{target.eval_set_id}'"
     for case in cases:
         skipped = case.eval_id in known
         ending = f"already exists in {of}, skipped adding." if skipped else f"added to {of}."
-        _done(f"Eval case '{case.eval_id}' {ending}")
+        console.out(f"Eval case '{case.eval_id}' {ending}")
     return ExitCode.PASSED
 
 
@@ -137,9 +137,9 @@ def update(place: str, eval_set_id: str | None, **options: Any) -> int:
     """
     target = located(place, eval_set_id)
     cases = changed_cases(options, target, now=time.time())
-    say_problems(target.update(cases))
+    console.say_problems(target.update(cases))
     for case in cases:
-        _done(f"Eval case '{case.eval_id}' updated in {target.shown}.")
+        console.out(f"Eval case '{case.eval_id}' updated in {target.shown}.")
     return ExitCode.PASSED
 
 
@@ -153,7 +153,7 @@ def delete(place: str, eval_set_id: str | None, cases: tuple[str, ...]) -> int:
     target = located(place, eval_set_id)
     target.delete(cases)
     for case in dict.fromkeys(cases):
-        _done(f"Eval case '{case}' deleted from {target.shown}.")
+        console.out(f"Eval case '{case}' deleted from {target.shown}.")
     return ExitCode.PASSED
 
 
@@ -165,9 +165,9 @@ def convert(file: str, to: str, out: str | None) -> int:
     """Convert an evalset to another format, and warn of what is lost."""
     written = evalset_conversion.convert(file, to, out)
     _refuse_there(written.file)
-    say_problems(written.warnings)
+    console.say_problems(written.warnings)
     evalset_conversion.save([written])
-    _done(f"{written.shown}: {counted(written.cases, 'case')} written.")
+    console.out(f"{written.shown}: {counted(written.cases, 'case')} written.")
     return ExitCode.PASSED
 
 
@@ -197,12 +197,12 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
         one = evalset_conversion.migrate(place, out, session)
         found = [one] if one else []
     for each in found:
-        say_problems(each.warnings)
+        console.say_problems(each.warnings)
     evalset_conversion.save(found, backup=backup)
     for each in found:
-        _done(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
+        console.out(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
     if not found:
-        _done(f"{place}: nothing to migrate; only files in formats of ADK are migrated.")
+        console.out(f"{place}: nothing to migrate; only files in formats of ADK are migrated.")
     return ExitCode.PASSED
 
 
@@ -213,7 +213,3 @@ def _same(one: str, other: str) -> bool:
 def _refuse_there(file: File) -> None:
     if file.there:
         raise UsageError(f"{file.shown} already exists", hint="choose another path with --out")
-
-
-def _done(line: str) -> None:
-    click.echo(terminal(line))

@@ -9,7 +9,7 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from ci_eval.cli.command_help import Group
-from ci_eval.cli.console import say_problems
+from ci_eval.cli.console import out, say_problems
 from ci_eval.cli.evalset.command_files import File, LocalFile, StoredFile, bucket_at
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.shared_options import json_option
@@ -88,9 +88,9 @@ def list_results(place: str, *, as_json: bool) -> int:
     for row in rows if not as_json else ():
         age = duration(max(time.time() - row["created"], 0))
         counts = f"{row['passed']} passed, {row['failed']} failed"
-        click.echo(terminal(f"{row['id']} · {row['evalset']} · {age} ago · {counts}"))
+        out(f"{row['id']} · {row['evalset']} · {age} ago · {counts}")
     if not rows and not problems and not as_json:
-        click.echo(terminal(f"{place}: no results are stored"))
+        out(f"{place}: no results are stored")
     say_problems(problems)
     return ExitCode.USAGE_ERROR if problems else ExitCode.PASSED
 
@@ -110,7 +110,7 @@ def show_result(place: str, result: str, *, as_json: bool) -> int:
         print_json(found.model_dump(mode="json"))
         return ExitCode.PASSED
     for case in found.eval_case_results:
-        click.echo(terminal(f"{_status(case.final_eval_status)} {case.eval_id}"))
+        out(f"{_status(case.final_eval_status)} {case.eval_id}")
         for metric in case.overall_eval_metric_results:
             click.echo(f"  {terminal(_metric_line(metric))}")
     return ExitCode.PASSED

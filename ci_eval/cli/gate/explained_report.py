@@ -30,7 +30,7 @@ def report_of(given: str, config: str | None, *, usual: str | None) -> Report:
     if by is None:
         message = f"{given} holds no report, and no configuration was found to reevaluate its run"
         raise UsageError(message, hint="pass one: -c FILE")
-    return command_inputs.judge_again(collected, command_inputs.stored_confirmation(given), by)[0]
+    return command_inputs.judge_again(given, collected, by)[0]
 
 
 def _with_criteria(report: Report, shown: str) -> Report:

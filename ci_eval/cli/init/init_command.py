@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ci_eval.cli.command_inputs import context_of
-from ci_eval.cli.console import is_watched
+from ci_eval.cli.console import is_watched, out
 from ci_eval.cli.init import config_text
 from ci_eval.cli.init.config_text import Draft
 from ci_eval.cli.init.first_agent import Candidate, candidates
@@ -36,7 +36,7 @@ from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
-from ci_eval.text.templates import source, terminal
+from ci_eval.text.templates import source
 
 AGENT = "ci_eval_agent.py"
 STARTER = "evals/smoke.yaml"
@@ -74,21 +74,21 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     context = replace(context_of(root / CONFIG_FILE), folder="")
     found = survey(context.root)
     for line in (*_configured_above(root), *_found(found)):
-        _say(line)
+        out(line)
     asks = not yes and is_watched()
     names, draft = _write_all(found, context, asks=asks, force=force)
     for name in names:
-        _say(f"wrote {os.path.normpath(Path(folder) / name)}")
-    _say(f"will run {draft.agent_name} on {', '.join(draft.evalsets)} (see {CONFIG_FILE})")
+        out(f"wrote {os.path.normpath(Path(folder) / name)}")
+    out(f"will run {draft.agent_name} on {', '.join(draft.evalsets)} (see {CONFIG_FILE})")
     there = "" if os.path.normpath(folder) == "." else f"cd {shlex.quote(folder)} && "
     left = [*_to_do(names), *(model.told(context.env) for model in draft.asked)]
     if left:
-        _say("to do:")
+        out("to do:")
     for line in left:
-        _say(f"- {line}")
+        out(f"- {line}")
     if draft.asked:
-        _say(f"to estimate the cost: {there}ci-eval plan")
-    _say(f"next: {there}ci-eval run")
+        out(f"to estimate the cost: {there}ci-eval plan")
+    out(f"next: {there}ci-eval run")
     return ExitCode.PASSED
 
 
@@ -215,7 +215,7 @@ def _numbers(most: int) -> Callable[[str], list[int]]:
 
 def _list(labels: Iterable[str]) -> None:
     for number, label in enumerate(labels, 1):
-        _say(f"  {number}. {label}")
+        out(f"  {number}. {label}")
 
 
 # --- Files ------------------------------------------------------------------------------------
@@ -287,7 +287,3 @@ def _found(found: Survey) -> Iterator[str]:
         yield "no agent found"
     if not found.evalsets:
         yield "no evalset found"
-
-
-def _say(line: str) -> None:
-    click.echo(terminal(line))
