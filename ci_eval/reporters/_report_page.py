@@ -42,6 +42,8 @@ class Page:
     verdict: Verdict
     decided: str
     """How the suite ended: `passed`, `failed`, `has no verdict` or `was not evaluated`."""
+    left_out: str
+    """The numbers of cases that count neither as passed nor as failed, and why; empty if none."""
     comparison: Comparison | None
     compared: bool
     """Whether the verdict is based on a comparison."""
@@ -152,6 +154,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         totals=report.totals,
         verdict=report.verdict,
         decided=report_phrases.decided(report),
+        left_out=report_phrases.left_out(report),
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline=_comparison_parts.baseline_of(report),

@@ -1,5 +1,6 @@
 """Phrases about a comparison, shared by all reports; not yet escaped or shortened."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ci_eval.records.bounds import Interval
@@ -46,7 +47,20 @@ def decided(report: Report) -> str:
         return "is not decided"
     if outcome != "incomplete":
         return outcome
-    return "has no verdict" if totals.passed + totals.failed else "was not evaluated"
+    # Of a case with an error, some criteria or repeats may have been measured.
+    is_scored = any(each.value is not None and not each.informational for each in report.groups)
+    return "has no verdict" if totals.passed + totals.failed or is_scored else "was not evaluated"
+
+
+def left_out(report: Report) -> str:
+    """Return how many cases count neither as passed nor as failed, and why; empty if none."""
+    totals, gate = report.totals, report.meta.gate
+    unjudged = min(totals.unjudged.count + totals.allowed.count, totals.skipped)
+    kinds = {"quarantine": "quarantined", "accept": "accepted"}
+    why = " or ".join(word for key, word in kinds.items() if gate.get(key)) or "skipped"
+    counts = Counter({why: totals.skipped - unjudged})
+    counts["skipped"] += unjudged
+    return " · ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
 def part(report: Report) -> str:
