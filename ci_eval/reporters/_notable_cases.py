@@ -91,8 +91,6 @@ class Finding:
     """The user's message of the first failed invocation; empty without evidence."""
     source: str = ""
     """The file of the case, with its line if known."""
-    excuse: str = ""
-    """Why the gate ignores it: `accepted` or `quarantined`."""
     cut_off: str = ""
     """The number of incomplete responses, and the reasons."""
     url: str = ""
@@ -218,7 +216,7 @@ class Findings:
             # The result may also be an error, because of another criterion.
             and any(score.status is Status.FAILED for score in result.scores)
         ]
-        failed.sort(key=lambda place: not self._counts(place))
+        failed.sort(key=lambda place: not self._blocks(place))
         findings = map(self._failed, failed[: self.bounds.rows])
         return Cases(tuple(self._grouped(findings, evidence)), len(failed))
 
@@ -238,28 +236,14 @@ class Findings:
         is_noise_shown = not self.report.verdict.by_threshold
         return any(is_noise_shown or each.kind != "noise" for each in changes)
 
-    def _counts(self, place: Place) -> bool:
-        """Return True if the verdict counts the failure of a case."""
+    def _blocks(self, place: Place) -> bool:
+        """Return True if a case failed a blocking criterion."""
         criteria = self.report.meta.criteria
-        blocking = any(
+        return any(
             score.status is Status.FAILED
             and (score.name not in criteria or criteria[score.name].tier == "block")
             for score in self._results[place].scores
         )
-        return blocking and not self._excuse(place)
-
-    @cached_property
-    def _excuses(self) -> Mapping[str, str]:
-        """Why the gate ignores some cases, by case."""
-        comparison = self.report.comparison
-        found: dict[str, str] = {}
-        for each in comparison.excused if comparison else ():
-            if not each.expired:
-                found |= dict.fromkeys(each.cases, each.kind)
-        return found
-
-    def _excuse(self, place: Place) -> str:
-        return self._excuses.get(f"{place.evalset}/{place.case}", "")
 
     def _scores(self, place: Place) -> Mapping[str, Score]:
         result = self._results.get(place)
@@ -278,7 +262,7 @@ class Findings:
     def _failed(self, place: Place) -> Finding:
         failed = [each for each in self._scores(place).values() if each.status is Status.FAILED]
         lines = [self._explained(self._failed_line(each), each) for each in failed]
-        return self._finding(place, lines, self._excuse(place))
+        return self._finding(place, lines)
 
     def _failed_line(self, score: Score) -> Line:
         facts = self.report.meta.criteria.get(score.name)
@@ -299,7 +283,7 @@ class Findings:
         about = differing(score) or (line.criterion,)
         return replace(line, reason=score.reason, exhibits=exhibits, about=about)
 
-    def _finding(self, place: Place, lines: Iterable[Line], excuse: str = "") -> Finding:
+    def _finding(self, place: Place, lines: Iterable[Line]) -> Finding:
         meta, result = self.report.meta, self._results.get(place)
         return Finding(
             place=place,
@@ -307,7 +291,6 @@ class Findings:
             lines=tuple(_without_repeats(lines)),
             asked=_asked(result) if result else "",
             source=_source(meta, place, result),
-            excuse=excuse,
             cut_off=report_phrases.cut_off(result.cut_off) if result else "",
             url=page_of_case(meta, place),
         )

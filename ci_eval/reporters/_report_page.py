@@ -45,6 +45,8 @@ class Page:
     `part`."""
     part: str
     """That only a part of the suite was run, as a clause; empty if all of it was."""
+    left_out: str
+    """The numbers of cases that count neither as passed nor as failed, and why; empty if none."""
     comparison: Comparison | None
     compared: bool
     """Whether the verdict is based on a comparison."""
@@ -156,6 +158,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         verdict=report.verdict,
         decided=report_phrases.decided(report),
         part=report_phrases.part(report),
+        left_out=report_phrases.left_out(report),
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline=_comparison_parts.baseline_of(report),

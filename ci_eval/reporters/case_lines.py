@@ -196,8 +196,6 @@ def _misses(line: ScoreLine) -> bool:
 def _source(finding: Finding) -> Iterator[Span]:
     if finding.source:
         yield Span(f"  {terminal(finding.source)}", "faint")
-    if finding.excuse:
-        yield Span(f"  {finding.excuse}", "faint")
 
 
 def _value(line: ScoreLine) -> str:

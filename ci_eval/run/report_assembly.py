@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import decide
-from ci_eval.gate.exemptions import excused, listed
+from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.missing_credentials import lacked
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.plugins import points
@@ -64,16 +65,24 @@ def write_report(
 
 
 def worst_results(
-    run: Run, columns: Columns, comparison: Comparison | None, limit: int
+    run: Run,
+    columns: Columns,
+    comparison: Comparison | None,
+    limit: int,
+    exempt: Excuses = MappingProxyType({}),
 ) -> Iterator[TrialResult]:
-    """Yield the results to show: what changed for the worse first, then failures and errors."""
+    """Yield the results to show: what changed for the worse first, then failures and errors.
+
+    Cases that are `exempt` from the gate are left out.
+    """
     if not limit:
         return
     changes = sorted(comparison.changes if comparison else (), key=lambda each: not each.certain)
-    worse = [each for each in changes if each.change != "fixed"]
+    worse = [each for each in changes if each.change != "fixed" and not each.excused]
     bad = (Status.FAILED, Status.ERROR)
     wanted = [(each.group.agent, each.group.evalset, each.case) for each in worse]
-    wanted += [place for place, status in columns.statuses(run.meta.criteria) if status in bad]
+    statuses = columns.statuses(run.meta.criteria, exempt)
+    wanted += [place for place, status in statuses if status in bad]
     chosen = {place: rank for rank, place in enumerate([*dict.fromkeys(wanted)][:limit])}
     if not chosen:
         return
@@ -124,6 +133,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         )
     elif baseline and baseline.runs:
         weakened = tuple(dict.fromkeys([*loosened(meta, baseline.runs[0].meta), *weakened]))
+    exempt = excused(meta, gate, tally.columns)
     groups = _groups(meta, tally)
     totals = tally.totals(count_cases(meta, tally.columns, gate), meta)
     verdict = decide(
@@ -137,7 +147,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         lacking=lacked(meta, groups, tally.simulation, tally.failures),
         unconfirmed=confirmation.unconfirmed,
         unused=bool(baseline and baseline.history and not baseline.runs),
-        exemptions=tuple(listed(meta, gate, excused(meta, gate, tally.columns))),
+        exemptions=tuple(listed(meta, gate, exempt)),
     )
     return Report(
         meta=meta,
@@ -149,7 +159,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         simulation=tally.simulation,
         metered=_metered(tally.columns, past),
         history=tuple(baseline.history) if baseline else (),
-        worst=tuple(worst_results(run, tally.columns, comparison, worst)),
+        worst=tuple(worst_results(run, tally.columns, comparison, worst, exempt)),
     )
 
 

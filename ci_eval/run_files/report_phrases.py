@@ -1,5 +1,6 @@
 """Phrases about a comparison, shared by all reports; not yet escaped or shortened."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ci_eval.records.bounds import Interval
@@ -45,8 +46,22 @@ def decided(report: Report) -> str:
     if report.verdict.undecided:
         found = "is not decided"
     elif found == "incomplete":
-        found = "has no verdict" if totals.passed + totals.failed else "was not evaluated"
+        # Of a case with an error, some criteria or repeats may have been measured.
+        scored = any(each.value is not None and not each.informational for each in report.groups)
+        judged = totals.passed + totals.failed or scored
+        found = "has no verdict" if judged else "was not evaluated"
     return found + part(report)
+
+
+def left_out(report: Report) -> str:
+    """Return how many cases count neither as passed nor as failed, and why; empty if none."""
+    totals, gate = report.totals, report.meta.gate
+    unjudged = min(totals.unjudged.count + totals.allowed.count, totals.skipped)
+    kinds = {"quarantine": "quarantined", "accept": "accepted"}
+    why = " or ".join(word for key, word in kinds.items() if gate.get(key)) or "skipped"
+    counts = Counter({why: totals.skipped - unjudged})
+    counts["skipped"] += unjudged
+    return " · ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
 def part(report: Report) -> str:

@@ -92,6 +92,22 @@ def kept_answer(project: Project) -> None:
     project.config(WITH_JUDGE)
 
 
+def test_a_case_of_which_one_criterion_was_measured_was_evaluated(project):
+    (project.folder / "checks.py").write_text("def boom(observed):\n    raise ValueError\n")
+    boom = 'boom: {use: ci/python, python: "checks:boom", threshold: 1}'
+    config = WITH_AGENT.replace(", env: [SHOP_KEY]", "").replace("0.5}", f"0.5, {boom}}}")
+    (project.folder / "shop.py").write_text("def answer(_):\n    return 'Hello, how can I help?'\n")
+    project.config(config)
+    ended = project.ci_eval("run")
+
+    assert ended.code == 6
+    assert "INCOMPLETE: the suite has no verdict\n" in ended.out
+    assert "1 case of 1 could not be measured" in ended.out
+    assert "**shop has no verdict:** 1 case of 1 could not be measured" in project.read(
+        "comment.md"
+    )
+
+
 # --- A key is missing ---------------------------------------------------------------------------
 
 

@@ -645,6 +645,25 @@ def test_a_stored_run_is_reported_again(project):
     assert "reports: elsewhere\nnext: ci-eval show refunds --out kept\n" in printed
 
 
+def test_what_the_gate_leaves_out_is_not_listed_as_failing(project):
+    lost = changed(TRACKS, "Order 9 is in Oslo.")
+    project.traces(GREETS, WRONG_REFUND, lost)
+    project.add("gate: {quarantine: [{case: refunds, owner: me, until: 2999-01-01}]}\n")
+    ended = project.ci_eval("run")
+
+    assert ended.code == 1
+    assert "next: ci-eval show tracks\n" in ended.out
+    assert "FAILED refunds" not in ended.out
+    comment = project.read("comment.md")
+    assert "1 of 3 cases passed · 1 failed · 1 quarantined\n" in comment
+    heading, listed = comment.partition("#### 1 case failed")[1:]
+    assert heading
+    assert "tracks" in listed
+    assert "refunds" not in listed.partition("<!-- ci-eval:more -->")[0]
+    assert "quarantined until 2999-01-01" in listed
+    assert "1 below a threshold · 1 quarantined" in project.read("report.html")
+
+
 def test_a_run_without_a_configuration_is_reported_by_thresholds(project):
     project.ci_eval("run")
     (project.folder / "ci-eval.yaml").unlink()

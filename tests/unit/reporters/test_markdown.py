@@ -503,15 +503,6 @@ def test_flaky_cases_and_exceptions_are_folded_with_what_is_to_be_known_of_them(
         assert line in folded
 
 
-def test_a_failing_case_that_is_excused_says_so_behind_the_others() -> None:
-    report = differing(make_report("a fail 0.1 was 0.1 / b fail 0.2 was 0.2"))
-    excuse = Excused(kind="quarantined", named="a", until="2027-01-01", cases=("smoke/a",))
-    text = comment(compared(report, excused=(excuse,)))
-    assert text.index("- `b` · <code>quality</code> 0.200") < text.index(
-        "- `a` · <code>quality</code> 0.100 &#60; 0.8, quarantined\n"
-    )
-
-
 def test_the_history_is_folded_with_a_chart_of_what_regressed() -> None:
     text = comment(compared_in_full(make_report("refunds fail 0.2 was 0.9")))
     folded = text.partition("<details><summary>History · the last 4 runs</summary>")[2]
