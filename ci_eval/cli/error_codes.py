@@ -66,6 +66,12 @@ def explaining(message: str) -> Entry | None:
     return None
 
 
+def code_of(message: str) -> str | None:
+    """Return the code of the entry that explains `message`; `None` if there is none."""
+    entry = explaining(message)
+    return entry.code if entry else None
+
+
 def _explaining(message: str) -> Entry | None:
     fitting = (
         (bool(found.group("rest")), -len(pattern.replace("…", "")), entry)
@@ -85,7 +91,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def codes_of(messages: Iterable[str]) -> list[str]:
     """Return the codes of the messages."""
-    found = (entry.code for each in messages if (entry := explaining(each)))
+    found = filter(None, map(code_of, messages))
     return [*dict.fromkeys(found)][:_SAID]
 
 

@@ -117,11 +117,10 @@ def print_json(value: Any) -> None:
 
 
 def _as_json(problem: Problem) -> dict[str, Any]:
-    from ci_eval.cli.error_codes import explaining
+    from ci_eval.cli.error_codes import code_of
 
-    entry = explaining(problem.message)
     return {
-        "code": entry.code if entry else None,
+        "code": code_of(problem.message),
         "file": problem.file,
         "severity": problem.severity,
         "line": problem.line,

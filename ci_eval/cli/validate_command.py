@@ -9,6 +9,7 @@ import click
 
 from ci_eval.cli import console
 from ci_eval.cli.command_inputs import context_of, require_config
+from ci_eval.cli.error_codes import code_of
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.shared_options import config_option, json_option, run_python_option
 from ci_eval.config.eval_config import read_eval_config
@@ -73,7 +74,12 @@ class Checked:
             "kind": self.kind,
             "cases": self.cases,
             "problems": [
-                {"severity": each.severity, "line": each.line, "message": self._said(each)}
+                {
+                    "code": code_of(each.message),
+                    "severity": each.severity,
+                    "line": each.line,
+                    "message": self._said(each),
+                }
                 for each in self.problems
             ],
         }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ci_eval.config.validated_config import Config
 from ci_eval.forge.lineage import Lineage
+from ci_eval.gate.exemptions import in_force
 from ci_eval.records.findings import Noted
 from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.score_table import Past
@@ -46,5 +47,7 @@ def load_baseline(
     lineage = store.lineage(context, commit)
     _log.info("comparing with branch %s: %d commits searched", lineage.base, len(lineage.ancestors))
     runs = store.load(lineage, config.suite, context)
+    for past in runs:
+        in_force(past.meta)  # raises what would otherwise end the comparison, after all trials
     _log.info("baseline store %r: %d runs to compare with", store.type_name, len(runs))
     return Baseline(runs, lineage, store.history(config.suite, context))

@@ -64,7 +64,7 @@ def main() -> None:
         answer = {"error": "recurses without end"}
     except _errors() as exc:
         message = getattr(exc, "message", None) or str(exc)
-        answer = {"error": message[:500], "line": _line_of(exc)}
+        answer = {"error": message[:500].rstrip("."), "line": _line_of(exc)}
     sys.stdout.write(json.dumps(answer) + "\n")
 
 

@@ -181,6 +181,28 @@ def test_a_corrupt_baseline_is_told_by_every_command(project):
     assert stored(project).read_text() == "{"
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (("name: shop", "name: other"), "holds runs of another suite, 'shop'"),
+        (
+            ('"suite":"shop",', '"suite":"shop","gate":{"mode":"zzz"},'),
+            "cannot be read: gate.mode: expected",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_found_before_the_trials(project, changed, said):
+    project.ci_eval("run", "--baseline-save")
+    for path in (project.folder / "ci-eval.yaml", stored(project)):
+        path.write_text(path.read_text().replace(*changed))
+    ended = project.ci_eval("run", "--out", "second")
+
+    assert ended.code == 6
+    assert said in ended.err
+    assert "trials" not in ended.err
+    assert not (project.folder / "second/traces.jsonl").exists()
+
+
 # --- diff, compare ----------------------------------------------------------------------------
 
 

@@ -311,6 +311,7 @@ def test_a_configuration_is_checked_with_what_it_names() -> None:
         "cases": None,
         "problems": [
             {
+                "code": "CE0722",
                 "severity": "error",
                 "line": 1,
                 "message": said(found)[0].removeprefix("error "),
@@ -344,6 +345,7 @@ def test_what_was_found_can_be_printed_in_one_line_or_as_json() -> None:
     found = checked("a.json", {"eval_set_id": "s", "eval_cases": [{"eval_id": "a"}, 5]})
     assert found.summary() == "a.json: evalset: 2 errors"
     assert found.as_json()["problems"][1] == {
+        "code": "CE0521",
         "severity": "error",
         "line": 1,
         "message": "eval_cases[1]: expected an object, found 5",

@@ -250,6 +250,10 @@ def test_the_baseline_is_named_with_its_age() -> None:
     assert (
         "Baseline: run <code>run-1</code> of commit <code>fedcba9876</code>, 2 d 2 h older" in text
     )
+    meta = regressed().meta
+    just_now = {"baseline_created": meta.created}
+    beside = regressed().comparison.model_copy(update=just_now)
+    assert " older" not in comment(regressed().model_copy(update={"comparison": beside}))
     bare = Comparison(deltas=regressed().comparison.deltas)
     text = comment(regressed().model_copy(update={"comparison": bare}))
     assert "Baseline: run <code>unknown</code>.</sub>" in text

@@ -234,6 +234,7 @@ def test_a_template_is_not_waited_for_forever(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_depth_and_ranges_have_an_end(source: str, message: str) -> None:
     assert message in refused(source)
+    assert not refused(source).endswith(".")
 
 
 def test_a_text_has_an_end() -> None:
@@ -296,7 +297,7 @@ def test_a_template_is_a_file_of_the_repository(repository: Path, given: str, me
 def test_a_template_that_is_wrong_is_refused_with_its_line(repository: Path) -> None:
     (repository / "own.j2").write_text("fine\n{% nope %}")
 
-    found = "own.j2:2: the template cannot be rendered: Encountered unknown tag 'nope'."
+    found = "own.j2:2: the template cannot be rendered: Encountered unknown tag 'nope'"
     assert problem(repository, "own.j2") == found
 
 
