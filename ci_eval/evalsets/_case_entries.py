@@ -1,16 +1,16 @@
 """Iteration over the cases of a file in any syntax, with the location of each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ci_eval.evalsets._csv_cases import read_table
-from ci_eval.evalsets._evalset_reading import Notes, Problems
+from ci_eval.evalsets._evalset_reading import Notes, Problems, notes_on
 from ci_eval.formats.sniff import syntax_of
 from ci_eval.records.cases import Json
 from ci_eval.text.json_stream import Element, JsonFile, walk_lines
 from ci_eval.text.validation_messages import describe
-from ci_eval.text.yaml_files import Loc, dotted, read_yaml
+from ci_eval.text.yaml_files import Document, Loc, dotted, read_yaml
 
 
 class Entry(NamedTuple):
@@ -20,11 +20,6 @@ class Entry(NamedTuple):
     line: int
     notes: Notes
     """Collects the problems of the case."""
-
-
-def locator(line: Callable[[Loc], int | None], base: Loc) -> Callable[[Loc], tuple[int, str]]:
-    """Return a function that locates values below `base`, given the lines of a document."""
-    return lambda loc: (line((*base, *loc)) or 1, dotted((*base, *loc)))
 
 
 class Source(NamedTuple):
@@ -70,10 +65,7 @@ class Source(NamedTuple):
             self.problems.add(f"{self.key!r} is missing", 1)
 
     def _entry(self, element: Element, base: Loc) -> Entry:
-        def line(loc: Loc) -> int:
-            return element.line_of(loc[len(base) :])
-
-        return Entry(element.value, element.line, Notes(self.problems, locator(line, base)))
+        return Entry(element.value, element.line, notes_on(element, base, self.problems))
 
     def _of_lines(self) -> Iterator[Entry]:
         for element in walk_lines(self.path, shown=self.shown, refuse=self.problems.add):
@@ -91,8 +83,13 @@ class Source(NamedTuple):
                 self.problems.add(f"{self.key!r} is missing", 1)
             value, base = value.get(self.key), (self.key,)
         for position, inner in enumerate(value if isinstance(value, list) else ()):
-            spot = locator(document.line, (*base, position))
-            yield Entry(inner, spot(())[0], Notes(self.problems, spot))
+            yield self._in_document(document, inner, (*base, position))
+
+    def _in_document(self, document: Document, value: Json, base: Loc) -> Entry:
+        def spot(loc: Loc) -> tuple[int, str]:
+            return document.line((*base, *loc)) or 1, dotted((*base, *loc))
+
+        return Entry(value, spot(())[0], Notes(self.problems, spot))
 
     def _of_table(self) -> Iterator[Entry]:
         for row in read_table(self.path, shown=self.shown, problems=self.problems):

@@ -181,9 +181,9 @@ ADK_RESPONSES = "adk/response_match_score"
 """Topic: missing expected responses, which score 0 in ADK."""
 
 
-def locator(element: Element, where: str) -> Callable[[Loc], tuple[int, str]]:
-    """Return a function that locates values in `element`, which is itself named `where`."""
-    return lambda loc: (element.line_of(loc), f"{where}.{dotted(loc)}" if loc else where)
+def notes_on(element: Element, base: Loc, problems: Problems) -> Notes:
+    """Return the notes of the case that `element` holds, which is at `base` in the file."""
+    return Notes(problems, lambda loc: (element.line_of(loc), dotted((*base, *loc))))
 
 
 Parse = Callable[[Problems], Iterator[EvalCase]]

@@ -64,7 +64,7 @@ def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterat
     position = 0
     for name, element in file.walk(_ARRAYS):
         if name in _ARRAYS and isinstance(header.get("eval_cases"), list) and not element.is_begin:
-            case = _case(element, problems, where=f"{name}[{position}]")
+            case = _case(element, _evalset_reading.notes_on(element, (name, position), problems))
             position += 1
             if case:
                 yield case
@@ -87,9 +87,8 @@ def _note_header(name: str, element: Element, problems: Problems, header: dict[s
     _evalset_reading.note_header(element, key, _HEADER, problems, header)
 
 
-def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | None:
+def _case(element: Element, notes: Notes) -> EvalCase | None:
     """Return the case that `element` holds, or note its problems."""
-    notes = Notes(problems, _evalset_reading.locator(element, where))
     value = element.value
     if not isinstance(value, dict):
         notes.error(f"expected an object, found {describe(value)}")

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from ci_eval.evalsets._evalset_reading import Notes, Problems, locator, open_evalset
+from ci_eval.evalsets._evalset_reading import Notes, Problems, notes_on, open_evalset
 from ci_eval.evalsets.adk_evalset import from_older, note_oddities, note_silence
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.cases import EvalCase, Json, Record
@@ -64,8 +64,7 @@ class AdkLegacy(EvalSetReader):
 
         def parse(problems: Problems) -> Iterator[EvalCase]:
             for position, element in enumerate(_elements(path, shown)):
-                notes = Notes(problems, locator(element, f"[{position}]"))
-                yield from _case(element, notes)
+                yield from _case(element, notes_on(element, (position,), problems))
 
         return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.name)
 
@@ -87,7 +86,7 @@ class AdkFlat(EvalSetReader):
 
             def spot(loc: Loc) -> tuple[int, str]:
                 _, position, *rest = loc
-                return locator(elements[int(position)], f"[{position}]")(rest)
+                return notes_on(elements[int(position)], (position,), problems).spot(rest)
 
             notes = Notes(problems, spot)
             turns = [

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
-from ci_eval.evalsets._evalset_reading import Notes, Problems, locator, note_header, open_evalset
+from ci_eval.evalsets._evalset_reading import Notes, Problems, note_header, notes_on, open_evalset
 from ci_eval.formats.event_lists import stored_result
 from ci_eval.formats.known_formats import first_object
 from ci_eval.plugins.points import EvalSetReader, evalset
@@ -139,9 +139,8 @@ def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterat
     position = 0
     for name, element in file.walk(frozenset({_CASES})):
         if name == _CASES and header.get(name) == [] and not element.is_begin:
-            notes = Notes(problems, locator(element, f"{name}[{position}]"))
+            yield from _case(element, notes_on(element, (name, position), problems))
             position += 1
-            yield from _case(element, notes)
         elif name in _HEADER:
             note_header(element, name, _HEADER, problems, header)
         else:

@@ -3,16 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ci_eval.evalsets._case_entries import Entry, Source, locator
-from ci_eval.evalsets._evalset_reading import MadeNames, Notes, Problems, open_evalset
+from ci_eval.evalsets._evalset_reading import MadeNames, Notes, Problems, notes_on, open_evalset
 from ci_eval.formats.event_lists import as_expected, invocations
-from ci_eval.formats.openai_messages import is_message, is_talk, read_talk
-from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.formats.openai_messages import is_talk, read_talk, talks_in
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.text.json_text import parse_strict
-from ci_eval.text.yaml_files import read_text
+from ci_eval.text.json_stream import Element
 
 
 @evalset("openai")
@@ -47,34 +44,24 @@ class OpenAI(EvalSetReader):
 
         def parse(problems: Problems) -> Iterator[EvalCase]:
             names = MadeNames()
-            for entry in _entries(path, shown, problems):
-                yield from _case(entry, names)
+            for element, base in talks_in(path, shown=shown, refuse=problems.add):
+                yield from _case(element, names, notes_on(element, base, problems))
 
         return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.stem)
 
 
-def _entries(path: Path, shown: str, problems: Problems) -> Iterator[Entry]:
-    """Yield the conversations of a file; a JSON file may hold a single one."""
-    if syntax_of(path) == "json":
-        head = read_head(path, shown=shown)
-        if isinstance(head, dict) or is_message(head[0]):
-            document = parse_strict(read_text(path, shown=shown), shown=shown)
-            notes = Notes(problems, locator(document.line, ()))
-            yield Entry(document.value, 1, notes)
-            return
-    yield from Source(path, shown, "", problems, {}).entries()
-
-
-def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
-    talk, wrong = read_talk(entry.value)
+def _case(element: Element, names: MadeNames, notes: Notes) -> Iterator[EvalCase]:
+    talk, wrong = read_talk(element.value)
     for loc, message in wrong:
-        entry.notes.error(message, loc)
+        notes.error(message, loc)
     if talk is None:
         return
     # An empty list states that no tool is called; a missing one states nothing.
     stated = any(each.tool_calls == () for each in talk.messages)
     conversation = as_expected(invocations(talk.events()), stated=stated)
     prompts = [turn.user for turn in conversation]
-    case_id = names.id_of(talk.case or talk.id, prompts, entry.line, entry.notes)
+    case_id = names.id_of(talk.case or talk.id, prompts, element.line, notes)
     if case_id is not None:
-        yield EvalCase(eval_id=case_id, conversation=conversation, tags=talk.tags, line=entry.line)
+        yield EvalCase(
+            eval_id=case_id, conversation=conversation, tags=talk.tags, line=element.line
+        )

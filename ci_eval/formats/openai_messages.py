@@ -5,11 +5,13 @@ The roles and keys are those of `messages` in `POST /v1/chat/completions`
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 from pydantic import ValidationError, field_validator
 
 from ci_eval.formats.event_lists import USER, as_args, as_response
+from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.records.cases import (
     Content,
     FunctionCall,
@@ -19,8 +21,10 @@ from ci_eval.records.cases import (
     Part,
     Stored,
 )
+from ci_eval.text.json_stream import Element, JsonFile, Refuse, walk_lines
+from ci_eval.text.json_text import parse_strict
 from ci_eval.text.validation_messages import describe, explain
-from ci_eval.text.yaml_files import Loc
+from ci_eval.text.yaml_files import Loc, read_text
 
 AGENT = "agent"
 """Author of the assistant's messages if it has no name."""
@@ -229,3 +233,21 @@ def events_of(message: Json) -> list[InvocationEvent]:
         return list(_events(_Message.model_validate({**message, "role": known})))
     except ValidationError:
         return []
+
+
+def talks_in(path: Path, *, shown: str, refuse: Refuse) -> Iterator[tuple[Element, Loc]]:
+    """Yield the conversations of a file, each with its location; a JSON file may hold a single one.
+
+    Errors in a line of a JSON Lines file are reported to `refuse`.
+    """
+    if syntax_of(path) == "jsonl":
+        for element in walk_lines(path, shown=shown, refuse=refuse):
+            yield element, ()
+        return
+    head = read_head(path, shown=shown)
+    if isinstance(head, dict) or is_message(head[0]):
+        document = parse_strict(read_text(path, shown=shown), shown=shown)
+        yield Element(document.value, 1, document.text), ()
+        return
+    for position, (_, element) in enumerate(JsonFile(path, shown=shown).walk(frozenset())):
+        yield element, (position,)

@@ -69,7 +69,7 @@ def _output(report: Report) -> dict[str, Json]:
     passed = "not decided" if verdict.undecided else "passed"
     decided = {"failed": "failed", "passed": passed}.get(verdict.outcome, "no verdict")
     return {
-        "title": terminal(f"{decided}{report_phrases.part(report)}: {first}", _MAX_TITLE),
+        "title": terminal(f"{decided}{report_phrases.part(report.meta)}: {first}", _MAX_TITLE),
         "summary": Markdown().body(report, lambda text: len(text.encode()) <= MAX_SUMMARY_BYTES),
     }
 

@@ -4,16 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ci_eval.formats.event_lists import invocations
-from ci_eval.formats.openai_messages import is_message, is_talk, read_talk
-from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.formats.openai_messages import is_talk, read_talk, talks_in
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._recording_reading import numbered, refuse_long
 from ci_eval.records.cases import Json
 from ci_eval.records.trials import Recording
 from ci_eval.text.file_problems import FileProblems
-from ci_eval.text.json_stream import Element, JsonFile, Refuse, walk_lines
-from ci_eval.text.json_text import parse_strict
-from ci_eval.text.yaml_files import Loc, dotted, read_text
+from ci_eval.text.yaml_files import dotted
 
 
 @recording("openai")
@@ -38,7 +35,7 @@ class OpenAIMessages(RecordingReader):
         refuse_long(path, shown=shown)
         problems = FileProblems(shown)
         found = []
-        for element, where in _elements(path, shown, problems.add):
+        for element, where in talks_in(path, shown=shown, refuse=problems.add):
             talk, wrong = read_talk(element.value)
             for loc, message in wrong:
                 problems.add(message, element.line_of(loc), dotted((*where, *loc)))
@@ -47,19 +44,3 @@ class OpenAIMessages(RecordingReader):
                 found.append(Recording(eval_id=talk.case, session=talk.id, invocations=turns))
         problems.raise_errors()
         return numbered(found)
-
-
-def _elements(path: Path, shown: str, refuse: Refuse) -> Iterator[tuple[Element, Loc]]:
-    """Yield the conversations of a file, each with its location."""
-    if syntax_of(path) == "jsonl":
-        for element in walk_lines(path, shown=shown, refuse=refuse):
-            yield element, ()
-        return
-    head = read_head(path, shown=shown)
-    if isinstance(head, dict) or is_message(head[0]):
-        document = parse_strict(read_text(path, shown=shown), shown=shown)
-        yield Element(document.value, 1, document.text), ()
-        return
-    walked = JsonFile(path, shown=shown).walk(frozenset())
-    for position, (_, element) in enumerate(walked):
-        yield element, (position,)

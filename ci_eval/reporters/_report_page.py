@@ -43,10 +43,6 @@ class Page:
     decided: str
     """How the suite ended: `passed`, `failed`, `has no verdict` or `was not evaluated`, and
     `part`."""
-    part: str
-    """That only a part of the suite was run, as a clause; empty if all of it was."""
-    left_out: str
-    """The numbers of cases that count neither as passed nor as failed, and why; empty if none."""
     comparison: Comparison | None
     compared: bool
     """Whether the verdict is based on a comparison."""
@@ -127,6 +123,16 @@ class Page:
         )
 
     @property
+    def part(self) -> str:
+        """That only a part of the suite was run, as a clause; empty if all of it was."""
+        return report_phrases.part(self.meta)
+
+    @property
+    def left_out(self) -> str:
+        """How many cases count neither as passed nor as failed, and why; empty if none."""
+        return report_phrases.left_out(self.totals, self.meta)
+
+    @property
     def log_url(self) -> str:
         """The page of the workflow run or pipeline; empty outside of CI."""
         return self.meta.url if _LOG.fullmatch(self.meta.url) else ""
@@ -157,8 +163,6 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         totals=report.totals,
         verdict=report.verdict,
         decided=report_phrases.decided(report),
-        part=report_phrases.part(report),
-        left_out=report_phrases.left_out(report),
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline=_comparison_parts.baseline_of(report),

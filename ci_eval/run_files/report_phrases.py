@@ -14,9 +14,10 @@ from ci_eval.records.findings import (
     Metered,
     Report,
     Together,
+    Totals,
 )
 from ci_eval.records.model_versions import ModelChange
-from ci_eval.records.results import Tier
+from ci_eval.records.results import RunMeta, Tier
 from ci_eval.text.templates import counted, difference, dollars
 
 _LEAST_P = 1e-6
@@ -50,23 +51,22 @@ def decided(report: Report) -> str:
         scored = any(each.value is not None and not each.informational for each in report.groups)
         judged = totals.passed + totals.failed or scored
         found = "has no verdict" if judged else "was not evaluated"
-    return found + part(report)
+    return found + part(report.meta)
 
 
-def left_out(report: Report) -> str:
+def left_out(totals: Totals, meta: RunMeta) -> str:
     """Return how many cases count neither as passed nor as failed, and why; empty if none."""
-    totals, gate = report.totals, report.meta.gate
     unjudged = min(totals.unjudged.count + totals.allowed.count, totals.skipped)
     kinds = {"quarantine": "quarantined", "accept": "accepted"}
-    why = " or ".join(word for key, word in kinds.items() if gate.get(key)) or "skipped"
+    why = " or ".join(word for key, word in kinds.items() if meta.gate.get(key)) or "skipped"
     counts = Counter({why: totals.skipped - unjudged})
     counts["skipped"] += unjudged
     return " · ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
-def part(report: Report) -> str:
+def part(meta: RunMeta) -> str:
     """Return that only a part of the suite was run; empty if all of it was."""
-    return ", for the part of the suite that was run" if report.meta.filtered else ""
+    return ", for the part of the suite that was run" if meta.filtered else ""
 
 
 def tier(found: Tier) -> str:
