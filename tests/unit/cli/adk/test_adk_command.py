@@ -5,7 +5,7 @@ import json
 import pytest
 from support.adk_command import LEFT, observed
 from support.git_repositories import git_init
-from support.project import GREETS, TRACKS
+from support.project import GREETS, TRACKS, changed
 
 from ci_eval.records.errors import ExitCode
 
@@ -87,7 +87,7 @@ def test_our_reports_are_written_too(shop):
 def test_several_evalsets_are_counted_and_left_one_by_one(shop):
     shop.write("evals/a.json", evalset("first", GREETS))
     shop.write("evals/b.json", evalset("second", TRACKS))
-    only(shop, GREETS, {**TRACKS, "conversation": GREETS["conversation"]})
+    only(shop, GREETS, changed(TRACKS, "Hello!"))
 
     ended = shop.adk("agents/shop", "evals/a.json", "evals/b.json")
 
