@@ -290,8 +290,8 @@ def _refuse_other_words(found: Recording, trial: Trial, shown: str) -> None:
     turns = zip(found.invocations or (), trial.case.conversation or (), strict=False)
     for number, (answered, asked) in enumerate(turns, start=1):
         given, wanted = (" ".join(each.user.split()) for each in (answered, asked))
-        # Another environment may have redacted what the case still has.
-        is_redacted = any(name not in wanted for name in _REDACTED.findall(given))
+        before, *others = _REDACTED.split(given)
+        is_redacted = others and wanted.startswith(before) and wanted.endswith(others[-1])
         if given and given != wanted and not is_redacted:
             alike = takewhile(lambda pair: pair[0] == pair[1], zip(given, wanted, strict=False))
             begin = max(len(list(alike)) - _SHOWN // 2, 0)
@@ -305,6 +305,7 @@ def _refuse_other_words(found: Recording, trial: Trial, shown: str) -> None:
 
 
 _REDACTED = re.compile(r"\[\w+\]")
+"""A secret in a recording, which the case may still have."""
 _SHOWN = 100
 """Characters of a message that an error shows, around the first difference."""
 _UNKNOWN_AGENT = "but not from this agent; give this agent the name of one of them"

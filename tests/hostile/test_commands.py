@@ -38,7 +38,7 @@ def test_what_an_agent_prints_and_answers_reaches_no_runner_and_no_page(tmp_path
     texts = [*CORPUS.values()][::4]
     cases = [
         {
-            "id": f"{number} {text[:40]}",
+            "id": f"{number} {text[:40]}".strip(),
             "prompt": str(number),
             "expected": "a",
             "expected_tools": [],

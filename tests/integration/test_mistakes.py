@@ -468,8 +468,7 @@ MISTAKES = [
     Mistake(
         "a syntax error in the agent",
         "run",
-        ["start: cannot load 'home:answer': SyntaxError: expected ':' home.py:1: def answer("],
-        code=6,
+        ["agents.home.python: home.py has a syntax error in line 1: expected ':'"],
         files={"home.py": "def answer(message)\n    return ''\n"},
     ),
     Mistake(

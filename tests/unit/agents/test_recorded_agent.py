@@ -532,6 +532,10 @@ def test_what_is_not_the_words_of_the_user_is_not_compared(tmp_path: Path) -> No
     asks = ["anything", "I am administrator", "Hello  you "]
     line = {"eval_id": "a", "invocations": [silent, redacted, spaced]}
     assert len(Recording(tmp_path, line).conversation(asks=asks)[0]) == 3
+    assert (
+        "'I am [AUTH_USER]', the case 'You are x'"
+        in (Recording(tmp_path, line).failure(asks=["anything", "You are x"])[1])
+    )
     attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.input.messages": json.dumps([{"role": "user", "content": "Context: … Hi"}]),

@@ -5,7 +5,7 @@ import json
 import pytest
 from support.adk_command import LEFT, observed
 from support.git_repositories import git_init
-from support.project import GREETS, TRACKS, turn
+from support.project import GREETS, TRACKS, changed
 
 from ci_eval.records.errors import ExitCode
 
@@ -87,12 +87,7 @@ def test_our_reports_are_written_too(shop):
 def test_several_evalsets_are_counted_and_left_one_by_one(shop):
     shop.write("evals/a.json", evalset("first", GREETS))
     shop.write("evals/b.json", evalset("second", TRACKS))
-    (asked,) = TRACKS["conversation"]
-    only(
-        shop,
-        GREETS,
-        {**TRACKS, "conversation": [turn(asked["user_content"]["parts"][0]["text"], "No")]},
-    )
+    only(shop, GREETS, changed(TRACKS, "Hello!"))
 
     ended = shop.adk("agents/shop", "evals/a.json", "evals/b.json")
 
