@@ -11,7 +11,8 @@ from ci_eval.records.bounds import MAX_COUNT
 from ci_eval.records.cases import Record
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.findings import Comparison, Delta, GroupKey, Report, Verdict
-from ci_eval.run_files.report_phrases import named
+from ci_eval.records.results import CriterionFacts
+from ci_eval.run_files.report_phrases import interval, named
 from ci_eval.stats.intervals import t_quantile
 
 
@@ -44,6 +45,8 @@ class ExplainedCriterion(Record):
     better: Literal["higher", "lower"] = "higher"
     level: Level | None = None
     """`None` if nothing was tested."""
+    interval: tuple[float, float] | None = None
+    """95 % confidence interval of the change; `None` if it says nothing."""
     least: float | None = None
     """The smallest drop that counts, in the criterion's own unit."""
     blocks_from: float | None = None
@@ -122,14 +125,16 @@ def _criteria(report: Report, gate: GateOptions) -> Iterator[ExplainedCriterion]
     for delta in found.deltas if found else ():
         own = [each for each in (found.changes if found else ()) if each.group == delta.group]
         counted = [each for each in own if not each.excused]
+        facts = report.meta.criteria[delta.group.criterion]
         yield ExplainedCriterion(
             delta=delta,
             runs=len(found.baseline_runs) if found else 0,
             repeats=report.meta.repeats,
-            better=report.meta.criteria[delta.group.criterion].better,
+            better=facts.better,
             level=_level(delta, report, gate),
             least=delta.least,
-            blocks_from=_blocks_from(delta, report),
+            interval=interval(delta, facts.interval),
+            blocks_from=_blocks_from(delta, facts),
             visible=delta.visible,
             proven=sum(each.certain for each in counted),
             suspected=sum(each.suspected for each in counted),
@@ -158,11 +163,12 @@ def _level(delta: Delta, report: Report, gate: GateOptions) -> Level | None:
     )
 
 
-def _blocks_from(delta: Delta, report: Report) -> float | None:
+def _blocks_from(delta: Delta, facts: CriterionFacts) -> float | None:
     """Return the drop at which the test would have rejected, given the spread of the cases.
 
     The permutation test is close to a t-test on the differences of the cases, whose standard error
-    is half the interval, divided by its quantile.
+    is half the interval, divided by its quantile.  With few cases it is more exact than that, so
+    what blocked is known to be enough.
     """
     least = delta.least
     if least is None or delta.level is None or not delta.visible:
@@ -174,8 +180,8 @@ def _blocks_from(delta: Delta, report: Report) -> float | None:
     freedom = delta.cases - 1
     error = (delta.interval[1] - delta.interval[0]) / 2 / t_quantile(0.975, freedom)
     needed = t_quantile(1 - min(delta.level, 0.5), freedom) * error
-    grows = report.meta.criteria[delta.group.criterion].max_growth is not None
-    return least + needed if grows else max(least, needed)
+    found = least + needed if facts.max_growth is not None else max(least, needed)
+    return min(found, abs(delta.effect or found)) if delta.outcome == "regressed" else found
 
 
 def _floors(report: Report, gate: GateOptions) -> Iterator[ExplainedFloor]:
