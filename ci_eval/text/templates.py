@@ -163,13 +163,15 @@ NONE = "\N{EN DASH}"
 
 
 def score(value: float | None, beside: float | None = None) -> str:
-    """Return `value` with 3 decimals, or more if needed to distinguish it from `beside`.
+    """Return `value` with 3 decimals, or more if needed to distinguish it from `beside` or from 0.
 
-    >>> score(0.9), score(0.79996, 0.8)
-    ('0.900', '0.79996')
+    >>> score(0.9), score(0.79996, 0.8), score(0.00033)
+    ('0.900', '0.79996', '0.00033')
     """
     if value is None:
         return NONE
+    if 0 < abs(value) < 0.0005:
+        return _minus(f"{value:.3g}")
     digits = 3
     if beside is not None and value != beside:
         while digits < 9 and f"{value:.{digits}f}" == f"{beside:.{digits}f}":
