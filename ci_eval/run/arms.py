@@ -266,10 +266,10 @@ class Arms:
     @property
     def _still(self) -> frozenset[str]:
         """The agents of which further trials would tell nothing new."""
-        plan = self.change.plan
+        plan, env = self.change.plan, self.change.context.env
         if self._may_prepare:
-            return still_agents(plan, plan.config.agents)
-        return still_agents(plan, self._alike.difference(self._progress.failing.agents))
+            return still_agents(plan, env, plan.config.agents)
+        return still_agents(plan, env, self._alike.difference(self._progress.failing.agents))
 
     def _redraws(self) -> Redraws | None:
         store = self.change.plan.config.baseline

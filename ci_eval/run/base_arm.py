@@ -149,7 +149,7 @@ def _answers(agent: Agent, context: RunContext) -> str:
 
     """
     options = gateway_options(agent)
-    if options is None or not replays(agent):
+    if options is None or not replays(agent, context.env):
         return ""
     with contained(context.root, options.cassette).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -111,8 +111,8 @@ class Redraw:
         return replace(self, confirming=kept)
 
 
-def still_agents(plan: Plan, alike: Collection[str]) -> frozenset[str]:
-    """Return the agents of which further trials would tell nothing new.
+def still_agents(plan: Plan, env: Mapping[str, str], alike: Collection[str]) -> frozenset[str]:
+    """Return the agents of which further trials would tell nothing new, with the keys in `env`.
 
     A recording always says the same.  So does an agent whose calls of models are replayed, unless
     the merge base gets the same answers: it is among those that are `alike`.  Then what differs is
@@ -121,7 +121,7 @@ def still_agents(plan: Plan, alike: Collection[str]) -> frozenset[str]:
     return frozenset(
         name
         for name, agent in plan.config.agents.items()
-        if not agent.converses or (replays(agent) and name not in alike)
+        if not agent.converses or (replays(agent, env) and name not in alike)
     )
 
 

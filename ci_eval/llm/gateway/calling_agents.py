@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import field_validator
 
-from ci_eval.llm.gateway.gateway import Gateway, gateway_for
+from ci_eval.llm.gateway.gateway import Gateway, gateway_for, only_replays
 from ci_eval.llm.gateway.gateway_options import ModelOptions, unreachable
 from ci_eval.llm.gateway.gateway_options import Models as ModelOptionsOrMode
 from ci_eval.llm.gateway.open_conversations import Conversation
@@ -114,10 +114,10 @@ def gateway_options(agent: object) -> ModelOptions | None:
     return agent.models if isinstance(agent, CallingModels) else None
 
 
-def replays(agent: object) -> bool:
+def replays(agent: object, env: Mapping[str, str]) -> bool:
     """Return True if an agent gets no answers of models but those that are recorded."""
     options = gateway_options(agent)
-    return options is not None and options.mode == "replay"
+    return options is not None and only_replays(options, env)
 
 
 def _named(declared: Mapping[str, str | None]) -> Iterator[str]:

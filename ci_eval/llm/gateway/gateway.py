@@ -64,6 +64,7 @@ class Gateway:
         self._options = options
         self._cassette = cassette
         self._resumes = context.resumes
+        self._only_replays = only_replays(options, context.env)
         self._answering = Answering(options, context, cassette, net)
         self._processes: dict[str, Process] = {}
         self._address = ""
@@ -103,7 +104,7 @@ class Gateway:
 
         One that tries a planned repeat `again` is replayed with the same answers.
         """
-        if self._options.mode == "replay" and again is not None:
+        if self._only_replays and again is not None:
             key = key.model_copy(update={"repeat": again})
         conversation = Conversation(key)
         if self._options.mode == "record":
@@ -215,6 +216,16 @@ def _refusal(message: str, status: int = 400) -> "StreamResponse":
     return json_response(error_body(message), status=status, headers=headers)
 
 
+def has_key(options: ModelOptions, env: Mapping[str, str]) -> bool:
+    """Return True if there is a key of any provider that an agent may call."""
+    return any(PROVIDERS[name].key(env) for name in options.providers)
+
+
+def only_replays(options: ModelOptions, env: Mapping[str, str]) -> bool:
+    """Return True if there are no answers but those that are recorded."""
+    return options.mode == "replay" or (options.mode == "auto" and not has_key(options, env))
+
+
 def cassette_of(options: ModelOptions, context: RunContext) -> ModelCassette:
     """Return the cassette of an agent, loaded.
 
@@ -250,11 +261,9 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
         return
     if options.mode in ("record", "auto"):
         cassette.begin()
-    providers = [PROVIDERS[name] for name in options.providers]
-    has_key = any(each.key(context.env) for each in providers)
-    if has_key or (options.mode == "auto" and len(cassette)):
+    if has_key(options, context.env) or (options.mode == "auto" and len(cassette)):
         return
-    keys = ", ".join(name for each in providers for name in each.keys)
+    keys = ", ".join(key for name in options.providers for key in PROVIDERS[name].keys)
     hint = "set it in the environment of ci-eval"
     if from_fork(context.env):
         hint = "pull requests from forks get no secrets: use `--models replay`"

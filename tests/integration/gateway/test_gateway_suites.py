@@ -72,13 +72,14 @@ def test_each_arm_is_replayed_from_its_own_cassette(suite: Suite, models: Models
     assert metered["baseline"]["calls"] == metered["baseline"]["replayed"] == 3
 
 
-def test_code_that_breaks_what_both_arms_replay_is_blocked(suite: Suite, models: Models):
+@pytest.mark.parametrize("mode", ["replay", "auto"])  # there is no key
+def test_code_that_breaks_what_both_arms_replay_is_blocked(suite: Suite, models: Models, mode: str):
     begin(suite, models, COMPARED)
     broken = CHAT + "\n\ndef answer(message):\n    return ask(message) and 'crashed'\n"
     suite.commit("change", **{"bot.py": broken})
     asked = len(models.requests)
 
-    ended = suite.ci_eval("run", "--models", "replay")
+    ended = suite.ci_eval("run", "--models", mode)
 
     assert ended.code == 1, ended.out
     assert "the merge base scores higher in the same job" in ended.out

@@ -214,7 +214,7 @@ def test_recordings_have_nothing_more_to_tell(planned):
     two = range(2)
     redraw = Redraw(range(1, 2), BOTH, {("live", "e", "x"): two, ("told", "e", "x"): two})
 
-    plans = Plans(planned, still=still_agents(planned, ()))
+    plans = Plans(planned, still=still_agents(planned, {}, ()))
     assert affordable(Redraws(redraw), plans, 12) == Redraws(
         Redraw(range(1, 2), frozenset({("live", "e")}), {("live", "e", "x"): two})
     )
