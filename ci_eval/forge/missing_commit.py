@@ -4,9 +4,20 @@ from ci_eval.forge.git_remote import Remote
 from ci_eval.forge.lineage import is_commit
 from ci_eval.records.errors import BaselineError
 from ci_eval.runtime.clone import Clone
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.git import GitError, Repository
 
 _REMOTE = "origin"
+
+
+def why_missing(context: RunContext, commit: str) -> str:
+    """Fetch the merge base `commit` if the clone lacks it; return why that is impossible, or ""."""
+    if context.clone.view.commit(commit) is not None:
+        return ""
+    context.say(f"fetching the merge base {commit[:7]}")
+    why = fetch_missing(context.clone, commit)
+    lacking = f"the clone lacks the merge base {commit[:7]}; check out with `fetch-depth: 0`"
+    return why and f"{lacking}, because it cannot be fetched: {why}"
 
 
 def fetch_missing(clone: Clone, commit: str) -> str:

@@ -1,15 +1,18 @@
 """Cases whose content a change alters or removes, according to git."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.gate.changed_files import differs
+from ci_eval.gate.earlier_config import EarlierConfig, linked
 from ci_eval.records.errors import UsageError
 from ci_eval.records.results import RunMeta
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.git import GitError
+from ci_eval.runtime.storage.gs_uri import has_pattern
 from ci_eval.text.fingerprint import of_case
 from ci_eval.text.templates import counted
 
@@ -28,15 +31,30 @@ def changed_cases(meta: RunMeta, start: str, clone: Clone) -> Iterator[str]:
         is_data = path.is_file() and path.suffix != ".py"
         if not (is_data and differs(clone, start, str(path))):
             continue
-        blob = f"{start}:{evalset.path}"
         try:
-            count = _changed(path, blob, clone)
+            blob = _earlier(evalset.path, path, start, clone)
+            count = _changed(path, blob, clone) if blob else 0
         except (GitError, UsageError, OSError):
-            if clone.view.holds(blob):
-                yield f"evalset {name}: the earlier {evalset.path} cannot be read"
+            yield f"evalset {name}: the earlier {evalset.path} cannot be read"
             continue
         if count:
             yield f"evalset {name}: {counted(count, 'case')} changed or removed"
+
+
+def _earlier(place: str, path: Path, start: str, clone: Clone) -> str:
+    """Return the name of the earlier blob of the evalset at `place`; empty if it is new.
+
+    Raises:
+        GitError: it is behind a symlink, and where that led before is unknown.
+
+    """
+    resolved = clone.inside(str(path.resolve()))
+    for each in (linked(clone, start, place), resolved):
+        if clone.view.holds(f"{start}:{each}"):
+            return f"{start}:{each}"
+    if resolved != place:
+        raise GitError(place)
+    return ""
 
 
 def _changed(path: Path, blob: str, clone: Clone) -> int:
@@ -44,9 +62,30 @@ def _changed(path: Path, blob: str, clone: Clone) -> int:
         earlier = Path(folder) / path.name
         clone.view.copy(blob, earlier, most=_MAX_BYTES)
         before, now = (_fingerprints(each) for each in (earlier, path))
-    return sum(now.get(case) != content for case, content in before.items())
+    return sum(
+        case not in now or now[case][0] != content or not tags <= now[case][1]
+        for case, (content, tags) in before.items()
+    )
 
 
-def _fingerprints(path: Path) -> dict[str, str]:
+def _fingerprints(path: Path) -> dict[str, tuple[str, frozenset[str]]]:
+    """Return the content and the tags of each case; a case that loses a tag may not be selected."""
     opened = open_evalset(path, shown=path.name)
-    return {case.eval_id: of_case(case) for case in opened.cases()}
+    return {case.eval_id: (of_case(case), frozenset(case.tags)) for case in opened.cases()}
+
+
+def removed_files(
+    before: EarlierConfig, folder: PurePosixPath, removed: Sequence[str]
+) -> Iterator[str]:
+    """Yield, in words, which of the `removed` files the patterns of evalsets fitted.
+
+    `folder` is that of the earlier configuration, from the top of the repository.
+    """
+    for name, spec in before.section("evalsets").items():
+        given = spec.get("path") if isinstance(spec, Mapping) else spec
+        pattern = (folder / str(given)).parts
+        for path in removed if has_pattern(str(given)) else ():
+            parts = PurePosixPath(path).parts
+            alike = "**" in pattern or len(parts) == len(pattern)
+            if alike and fnmatchcase(path, str(PurePosixPath(*pattern))):
+                yield f"evalset {name}: {path} is removed"

@@ -49,10 +49,7 @@ def changed_files(
 def changed_python(
     config: Config, before: EarlierConfig, start: str, context: RunContext
 ) -> Iterator[str]:
-    """Yield, in words, the Python files that build criteria or evalsets and changed since `start`.
-
-    A stored run has what they built; only other runs need this.
-    """
+    """Yield, in words, the changed Python files that build criteria or evalsets."""
     criteria = python_file(section(before.value, "criteria").get("from"))
     if criteria and (shown := _changed_sources(criteria.module, start, context)):
         yield f"criteria: their code {shown} is part of this change"
@@ -119,10 +116,10 @@ def _changed_sources(module: str, start: str, context: RunContext) -> str:
 
 
 def _changed(clone: Clone, start: str, paths: Sequence[Path]) -> list[str]:
-    """Return git's paths of the files that differ, also where a symlink leads to one."""
+    """Return git's paths of the files and of the links to them that differ."""
     places: dict[str, None] = {}
     for path in paths:
-        for each in (path, path.resolve()):
+        for each in (path, path.resolve(), *filter(Path.is_symlink, path.parents)):
             try:
                 places[clone.inside(str(each))] = None
             except (GitError, OSError):

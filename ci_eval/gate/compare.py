@@ -171,7 +171,7 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         deltas=tuple(_delta(group, examined) for group in examined.groups),
         changes=tuple(change for group in examined.groups for change in _changes(group, examined)),
         added=tuple(added(columns, baseline)),
-        unmatched_failures=tuple(dict.fromkeys(_unmatched_failures(examined.groups))),
+        unmatched_failures=tuple(dict.fromkeys(_unmatched_failures(examined.groups, baseline))),
         vanished=() if meta.filtered else tuple(vanished(meta, columns, baseline[0])),
         not_comparable=tuple(examined.not_comparable),
         flaky=tuple(flaky[:MAX_FLAKY]),
@@ -182,10 +182,11 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
     )
 
 
-def _unmatched_failures(groups: Sequence[Group]) -> Iterator[str]:
+def _unmatched_failures(groups: Sequence[Group], baseline: Sequence[Past]) -> Iterator[str]:
     """Yield the failed cases that have no counterpart in the baseline."""
+    known = {name for past in baseline for name in past.columns.evalsets}
     for group in groups:
-        if group.facts.judges and group.all_pairs:
+        if group.facts.judges and (group.all_pairs or group.key.evalset not in known):
             for case, cell in group.unpaired():
                 if cell.status(group.facts) is Status.FAILED:
                     yield f"{group.key.evalset}/{case}"

@@ -4,6 +4,7 @@ Problems are ignored: the earlier configuration is only compared with the presen
 files that the change removes.
 """
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,8 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.git import GitError
 from ci_eval.text.yaml_files import MAX_CONFIG, Document, parse_yaml
 
+_LINK = "120000 "
+"""How git's list of files begins the line of a symlink."""
 _MAX_FILES = 200
 """Maximum number of files that are read beside the configuration."""
 
@@ -74,11 +77,24 @@ def section(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def document_at(clone: Clone, commit: str, path: str) -> Document | None:
     """Return the YAML document at `path` of a commit; `None` if it is no readable mapping."""
     try:
-        text = _blob(clone, f"{commit}:{path}").decode()
+        text = _blob(clone, f"{commit}:{linked(clone, commit, path)}").decode()
         found = parse_yaml(text, shown=path)
     except (GitError, UnicodeDecodeError, UsageError):
         return None
     return found if isinstance(found.value, dict) else None
+
+
+def linked(clone: Clone, commit: str, path: str) -> str:
+    """Return where the file at `path` of a commit leads if it is a symlink, else `path`.
+
+    Raises:
+        GitError: its target cannot be read.
+
+    """
+    if not clone.view.query("ls-tree", commit, "--", path).startswith(_LINK):
+        return path
+    target = _blob(clone, f"{commit}:{path}").decode(errors="surrogateescape")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
 
 
 def read_earlier(
@@ -143,6 +159,10 @@ def _extract(clone: Clone, commit: str, config: str, named: str, top: Path) -> N
     # `named` is relative to the folder of the configuration, which may have moved.
     folder = PurePosixPath(config).parent
     place = clone.inside(str(Path(clone.top or top) / folder / named))
+    if (leads := linked(clone, commit, place)) != place:
+        (top / place).parent.mkdir(parents=True, exist_ok=True)
+        (top / place).write_bytes(_blob(clone, f"{commit}:{leads}"))
+        return
     command = ("--literal-pathspecs", "ls-tree", "-r", "-z", "--name-only", "--full-tree")
     listed = clone.view.run(*command, commit, "--", place).decode(errors="surrogateescape")
     for path in listed.split("\0")[:_MAX_FILES]:

@@ -17,7 +17,7 @@ from ci_eval.records.findings import GroupKey, Vanished
 from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.run_files.score_cases import Cases
 from ci_eval.run_files.score_cell import Cell, best_of, mean
-from ci_eval.run_files.score_column import LOST, Column, passing
+from ci_eval.run_files.score_column import LOST, MEASURED, Column, passing
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats.intervals import mean_interval
 from ci_eval.stats.permutation import Place, Sample, Samples
@@ -128,8 +128,10 @@ def vanished(meta: RunMeta, now: Columns, past: Past) -> Iterator[Vanished]:
     old = past.columns
     agents, evalsets, criteria = ({key[position] for key in now.groups} for position in range(3))
     seen: set[Vanished] = set()
-    for agent, evalset, criterion in old.groups:
-        if criterion in meta.disabled or (agent, evalset, criterion) in now.groups:
+    for (agent, evalset, criterion), before in old.groups.items():
+        column = now.groups.get((agent, evalset, criterion))
+        is_here = column is not None and not _is_silent(meta.criteria[criterion], before, column)
+        if is_here or criterion in meta.disabled:
             continue
         if agent not in agents:
             gone = Vanished(kind="agent", name=agent)
@@ -142,9 +144,23 @@ def vanished(meta: RunMeta, now: Columns, past: Past) -> Iterator[Vanished]:
         if gone not in seen:
             seen.add(gone)
             yield gone
-    for evalset in filter(evalsets.__contains__, {**old.evalsets, **past.meta.gone}):
-        tried = old.evalsets.get(evalset, Cases()).numbers
-        for case in (*tried, *past.meta.gone.get(evalset, ())):
+    yield from (each for each in _cases_gone(now, past, evalsets) if each not in seen)
+
+
+def _is_silent(facts: CriterionFacts, before: Column, now: Column) -> bool:
+    """Return True if a criterion that can block measured cases before, and none now."""
+    blocks = facts.tier == "block" and not (facts.informational and facts.max_growth is None)
+    return blocks and bool(before.counts(MEASURED).any()) and not now.counts(MEASURED, LOST).any()
+
+
+def _cases_gone(now: Columns, past: Past, evalsets: Container[str]) -> Iterator[Vanished]:
+    """Yield the cases that are gone, or the whole evalset."""
+    old, gone = past.columns.evalsets, past.meta.gone
+    for evalset in {**old, **gone}:
+        if evalset not in evalsets:
+            yield Vanished(kind="evalset", name=evalset)
+            continue
+        for case in (*old.get(evalset, Cases()).numbers, *gone.get(evalset, ())):
             if case not in now.evalsets[evalset].numbers:
                 yield Vanished(kind="case", name=case, where=evalset)
 

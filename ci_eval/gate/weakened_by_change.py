@@ -11,8 +11,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ci_eval.config.validated_config import Config
-from ci_eval.forge.lineage import began, current_branch
-from ci_eval.gate.changed_cases import changed_cases
+from ci_eval.forge.lineage import began, current_branch, target_branch
+from ci_eval.forge.missing_commit import why_missing
+from ci_eval.gate.changed_cases import changed_cases, removed_files
 from ci_eval.gate.changed_files import changed_files, changed_python, differs
 from ci_eval.gate.earlier_config import EarlierConfig, document_at, read_earlier, section
 from ci_eval.gate.weakened_gate import loosened
@@ -37,8 +38,19 @@ def rewritten(
     store, clone = config.baseline, context.clone
     lineage = began(clone, store.base if store else None)
     start = next(iter(lineage.ancestors), None)
-    if start is None or not lineage.changes or current_branch(clone) == lineage.base:
+    if not lineage.changes or current_branch(clone) == lineage.base:
         return
+    why = "the clone is too shallow to tell where it began; check out with `fetch-depth: 0`"
+    if start is not None and not (why := why_missing(context, start)):
+        yield from _since(start, config, meta, context, compared=compared)
+    elif target_branch(clone.env):
+        yield f"what it changes is unknown: {why}"
+
+
+def _since(
+    start: str, config: Config, meta: RunMeta, context: RunContext, *, compared: bool
+) -> Iterator[str]:
+    store, clone = config.baseline, context.clone
     own = store.work_tree_file if store else ""
     if own and differs(clone, start, own):
         yield f"baseline: {context.shown(own)} is part of this change"
@@ -63,16 +75,20 @@ def rewritten(
         return
     yield from weaker(config, before, meta)
     yield from changed_files(config, before, start, context)
-    if not compared:
-        yield from changed_python(config, before, start, context)
+    yield from changed_python(config, before, start, context)
+    yield from removed_files(before, PurePosixPath(found).parent, _removed(clone, start))
     yield from changed_cases(meta, start, clone)
+
+
+def _removed(clone: Clone, start: str) -> list[str]:
+    """Return the files that the change removes or renames."""
+    command = ("diff-tree", "-r", "-z", "--no-renames", "--diff-filter=D", "--name-only")
+    return clone.view.query(*command, start, "HEAD").split("\0")
 
 
 def _moved_from(clone: Clone, start: str, place: str) -> Iterator[str]:
     """Yield the YAML files that the change removes, those of the same name first."""
-    command = ("diff-tree", "-r", "-z", "--no-renames", "--diff-filter=D", "--name-only")
-    removed = clone.view.query(*command, start, "HEAD").split("\0")
-    found = [path for path in removed if path.endswith((".yaml", ".yml"))]
+    found = [path for path in _removed(clone, start) if path.endswith((".yaml", ".yml"))]
     found.sort(key=lambda path: PurePosixPath(path).name != PurePosixPath(place).name)
     yield from found[:_MOST_MOVED]
 
@@ -89,7 +105,8 @@ def weaker(config: Config, before: EarlierConfig, meta: RunMeta) -> Iterator[str
     yield from unstored(config, before)
     # Also beside a stored run: it may be older than what the change takes back.
     was = {
-        "gate": before.gate.model_dump(mode="json", exclude_defaults=True),
+        "gate": before.gate.model_dump(mode="json", exclude_defaults=True)
+        | {"mode": before.gate.mode or ("regression" if before.store else "threshold")},
         "repeats": before.run.repeats,
         "store": before.store,
         "criteria": before.facts,

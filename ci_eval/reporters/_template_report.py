@@ -17,6 +17,8 @@ from ci_eval.text.templates import code, markdown, render
 
 MAX_CHARACTERS = 1024 * 1024
 """More than any document has room for."""
+_MOST_SAID = 500
+"""The most characters of a message before the output of a template."""
 _OURS = re.compile(r"<!--(?=\s*ci-eval)(?! ci-eval:more -->)", re.IGNORECASE)
 """The beginning of our markers, which identify comments and their sections. A template may use
 only the marker before the part that can be left out."""
@@ -49,8 +51,11 @@ class Templated(Reporter):
         """Render the user's template, or our template `ours`, with as much of `report` as fits."""
         text = note = ""
         if self._template:
+            head = _weakened(report)
             try:
-                return _custom(self._template, report, levels, fits)
+                return head + _custom(
+                    self._template, report, levels, lambda text: fits(head + text)
+                )
             except TemplateError as exc:
                 note = _note(self._template, exc)
         for bounds in levels:
@@ -58,6 +63,13 @@ class Templated(Reporter):
             if fits(text):
                 break
         return text
+
+
+def _weakened(report: Report) -> str:
+    """Return the lines that no template leaves out, because the change may have brought it."""
+    said = [each.message for each in report.verdict.reasons if each.kind == "weakened_gate"]
+    lines = [f"> {markdown(each, _MOST_SAID)}\n" for each in said]
+    return "".join(("> [!WARNING]\n", *lines, "\n")) if lines else ""
 
 
 def _custom(

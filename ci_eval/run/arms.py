@@ -1,7 +1,6 @@
 """The arms of a run: the change, and in doubt the merge base beside it."""
 
 import logging
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,13 @@ from ci_eval.run.plan import Plan
 from ci_eval.run.rerun import Plans, Redraw, Redraws, next_round, still_agents
 from ci_eval.run.run_metadata import describe
 from ci_eval.run.score import scoring
-from ci_eval.run_files.file_names import BASE_FOLDER, RUN_FILE
+from ci_eval.run_files.file_names import (
+    BASE_FOLDER,
+    RUN_FILE,
+    TRACES_FILE,
+    UNDERWAY_FILE,
+    remove_files,
+)
 from ci_eval.run_files.score_table import Past
 from ci_eval.run_files.shard_files import FurtherTrials, ShardRedraw
 from ci_eval.runtime.context import RunContext
@@ -323,10 +328,5 @@ def base_folder(folder: Path) -> Path:
 
 def clear_base(folder: Path, *, resume: bool) -> None:
     """Remove what an earlier run left of its base arm; a resumed run keeps the traces."""
-    base = base_folder(folder)
-    if base.is_symlink() or base.is_file():
-        base.unlink()
-    elif resume:
-        (base / RUN_FILE).unlink(missing_ok=True)
-    else:
-        shutil.rmtree(base, ignore_errors=True)
+    for name in (RUN_FILE,) if resume else (RUN_FILE, TRACES_FILE, UNDERWAY_FILE):
+        remove_files(base_folder(folder), name)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ci_eval.config import handed_secrets
 from ci_eval.config import load_config as configuration
-from ci_eval.forge.missing_commit import fetch_missing
+from ci_eval.forge.missing_commit import why_missing
 from ci_eval.llm.gateway.calling_agents import gateway_options, replays, with_models
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.plugins.points import Agent
@@ -89,13 +89,8 @@ def _available(context: RunContext, commit: str | None) -> str:
         raise NoBaseArmError(
             "the merge base is unknown; name the base branch in `baseline.base`, and fetch it"
         )
-    if clone.view.commit(commit) is None:
-        context.say(f"fetching the merge base {commit[:7]}")
-        if why := fetch_missing(clone, commit):
-            lacking = (
-                f"the clone lacks the merge base {commit[:7]}; check out with `fetch-depth: 0`"
-            )
-            raise NoBaseArmError(f"{lacking}, because it cannot be fetched: {why}")
+    if why := why_missing(context, commit):
+        raise NoBaseArmError(why)
     return commit
 
 
@@ -130,7 +125,8 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
         raise NoBaseArmError("no agent can be tried on a case that the merge base has, too")
     pairs = {pair: each for pair, each in pairs.items() if any(pair == p[:2] for p in places)}
     mixed = replace(planned.config, agents=agents)
-    gone = {name: found for name in planned.evalsets if (found := _gone(planned, before, name))}
+    names = () if planned.filtered else {**planned.evalsets, **before.evalsets}
+    gone = {name: found for name in names if (found := _gone(planned, before, name))}
     alike = frozenset(
         name
         for name, agent in agents.items()
@@ -159,7 +155,8 @@ def _gone(planned: Plan, before: Plan, evalset: str) -> tuple[str, ...]:
     """Return the cases that the merge base has in an evalset and the change lacks."""
     if evalset not in before.evalsets:
         return ()
-    now = {each.eval_id for each in planned.evalsets[evalset].cases()}
+    known = planned.evalsets.get(evalset)
+    now = {each.eval_id for each in known.cases()} if known else set()
     cases = (each.eval_id for each in before.evalsets[evalset].cases())
     return tuple(each for each in cases if each not in now)
 

@@ -22,6 +22,14 @@ CASSETTES_FOLDER = "cassettes"
 """In the folder of a shard: what it recorded."""
 
 
+def remove_files(folder: Path, pattern: str) -> None:
+    """Remove the files that fit `pattern` from a folder in that of a run; others are somebody's."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    for file in folder.glob(pattern):
+        file.unlink()
+
+
 def make_report_folder(folder: Path) -> None:
     """Create the folder of a run, which git ignores, as it does pytest's cache; keep an old one."""
     if folder.name == BASE_FOLDER:

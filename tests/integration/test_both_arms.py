@@ -157,6 +157,10 @@ def test_a_merge_base_that_the_clone_lacks_is_named_and_the_change_is_judged_alo
     }
     ended = shallow.ci_eval("run", **env)
 
+    unknown = (
+        "this change weakens its own gate: what it changes is unknown: the clone lacks the merge"
+    )
+    assert unknown in ended.out
     assert f"the clone lacks the merge base {parent[:7]}" in ended.out
     assert "fetch-depth: 0" in ended.out
     assert "it cannot be fetched: the clone has no remote" in ended.out
@@ -379,6 +383,56 @@ def test_a_case_that_a_change_removes_or_renames_blocks_without_stored_runs_too(
     assert "in the baseline but not in this run: case 'c3' on smoke" in ended.out
     assert suite.ci_eval("report", "ci-eval-report").code == 1
     assert suite.ci_eval("run", "--case", "c1").code == 0
+
+
+def test_a_file_of_cases_that_a_change_renames_blocks_without_stored_runs_too(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    config = config.replace("evals/smoke.csv", '"evals/*.csv"')
+    suite.begin(5, **{"ci-eval.yaml": config, "evals/more.csv": evalset(3)})
+    suite.git("mv", "evals/more.csv", "evals/other.csv")
+    ended = suite.change("def answer(text):\n    return 'yes'\n")
+
+    assert ended.code == 1
+    assert "in the baseline but not in this run: evalset 'smoke:evals.more.csv'" in ended.out
+    assert "weakens its own gate: evalset smoke: evals/more.csv is removed" in ended.out
+
+
+def test_a_blocking_measure_that_is_no_longer_measured_has_vanished(suite):
+    config = CONFIG.replace("store: file", "store: merge_base").replace(
+        "0.8}", "0.8, ci/tokens: {max_growth: 0.2, tier: block}}"
+    )
+    usage = "{'input_tokens': 5, 'output_tokens': 5}"
+    uses = f"def answer(text):\n    return {{'response': 'yes', 'usage': {usage}}}\n"
+    suite.begin(5, **{"ci-eval.yaml": config, "bot.py": uses})
+    ended = suite.change(YES)
+
+    assert ended.code == 1, ended.out
+    assert "in the baseline but not in this run: criterion 'ci/tokens'" in ended.out
+
+
+def test_no_template_of_a_change_leaves_out_that_it_weakens_its_gate(suite):
+    suite.begin(5)
+    config = CONFIG.replace("0.8", "0.1") + "reports: [{markdown: {template: mine.md.j2}}]\n"
+    suite.commit("mine", **{"ci-eval.yaml": config, "mine.md.j2": "All is well."})
+    suite.ci_eval("run")
+
+    comment = (suite.folder / "ci-eval-report/comment.md").read_text()
+    head, _, rest = comment.partition("All is well.")
+    assert "this change weakens its own gate: threshold of" in head
+    assert not rest.strip()
+
+
+def test_what_is_not_ours_in_the_output_folder_stays(suite):
+    suite.begin(3)
+    mine = suite.folder / "out/base/mine.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("kept")
+    suite.commit("change", **{"bot.py": "def answer(text):\n    return 'no'\n"})
+
+    for _ in range(2):
+        assert suite.ci_eval("run", "--out", "out").code == 1
+        assert mine.read_text() == "kept"
+    assert (suite.folder / "out/base/run.json").is_file()
 
 
 def test_a_store_of_nothing_gives_advice_that_leads_somewhere(suite):

@@ -1,6 +1,5 @@
 """`ci-eval run`: runs the pipeline, shows its report, stores the run and publishes it."""
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,7 +26,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Report
 from ci_eval.run.collect import Outputs
 from ci_eval.run.report_assembly import clear
-from ci_eval.run_files.file_names import CASSETTES_FOLDER, SHARD_FILE
+from ci_eval.run_files.file_names import CASSETTES_FOLDER, SHARD_FILE, remove_files
 from ci_eval.run_files.shard_files import write_shard_report
 from ci_eval.runtime.path_checks import refuse_links_out
 
@@ -109,7 +108,7 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
     _make_room(folder, options["record"])
     kept = folder.absolute() / CASSETTES_FOLDER
     if not options["resume"]:
-        shutil.rmtree(kept, ignore_errors=True)
+        remove_files(kept, "[0-9a-f]*.jsonl")
     plan, context = command_inputs.planned(config, options, runs_python=True)
     context = replace(context, cassettes=kept)
     option = ShardOption(plan, context, options)

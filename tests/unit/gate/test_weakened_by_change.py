@@ -357,7 +357,11 @@ def test_a_floor_replaces_the_demand_that_every_case_passes(repo):
     assert said(repo) == ["gate.min_pass_rate: 1 → 0.2"]
 
 
-CASES = "cases:\n- {id: x, prompt: Hello, expected: Hi}\n- {id: y, prompt: Bye, expected: Bye}\n"
+CASES = """\
+cases:
+- {id: x, prompt: Hello, expected: Hi}
+- {id: y, prompt: Bye, tags: [core], expected: Bye}
+"""
 
 
 @pytest.mark.parametrize(
@@ -367,6 +371,8 @@ CASES = "cases:\n- {id: x, prompt: Hello, expected: Hi}\n- {id: y, prompt: Bye, 
         ("cases:\n- {id: z, prompt: Bye}\n", ["evalset e: 2 cases changed or removed"]),
         (CASES + "- {id: z, prompt: Again, expected: Yes}\n", []),
         (CASES.replace("{id: x,", "{id: x, tags: [new],"), []),
+        (CASES.replace("Hello,", "Hello, tags: [slow],"), []),
+        (CASES.replace("[core]", "[slow]"), ["evalset e: 1 case changed or removed"]),
     ],
 )
 def test_cases_that_change_are_told_whether_or_not_there_is_a_stored_run(repo, after, told):
@@ -376,6 +382,54 @@ def test_cases_that_change_are_told_whether_or_not_there_is_a_stored_run(repo, a
 
     assert said(repo) == told
     assert said(repo, compared=True) == told
+
+
+def test_a_file_that_a_pattern_fitted_is_missed(repo):
+    config = CONFIG.replace("e.json", '"evals/*.yaml"')
+    kept = {"evals/a.yaml": CASES, "evals/inner/c.yaml": CASES}
+    repo.commit(**{"ci-eval.yaml": config, "evals/b.yaml": CASES, **kept})
+    repo.on("work").git("mv", "evals/b.yaml", "evals/z.yaml")
+    repo.git("rm", "--quiet", "evals/inner/c.yaml")
+    repo.commit()
+
+    assert said(repo) == ["evalset e: evals/b.yaml is removed"]
+
+
+def test_what_is_behind_a_link_is_compared_as_well(repo):
+    (repo.folder / "evals").symlink_to("data")
+    (repo.folder / "ci-eval.yaml").symlink_to("conf.yaml")
+    config = CONFIG.replace("e.json", "evals/a.yaml").replace("t.jsonl", "now/t.jsonl")
+    (repo.folder / "now").symlink_to("v2")
+    (repo.folder / "v2").mkdir()
+    repo.commit(**{"conf.yaml": config, "data/a.yaml": CASES, "v1/t.jsonl": "", "v2/t.jsonl": ""})
+    repo.on("work")
+    (repo.folder / "now").unlink()
+    (repo.folder / "now").symlink_to("v1")
+    cases = CASES.replace("expected: Hi", "expected: Yo")
+    repo.commit(**{"conf.yaml": config.replace("0.5", "0.1"), "data/a.yaml": cases})
+
+    assert said(repo) == [
+        "threshold of response_match_score: 0.5 → 0.1",
+        "agent a: its recording now/t.jsonl is part of this change",
+        "evalset e: 1 case changed or removed",
+    ]
+
+
+def test_criteria_behind_a_link_are_compared(repo):
+    (repo.folder / "now.json").symlink_to("conf/criteria.json")
+    strict = '{"criteria": {"response_match_score": 0.5}}'
+    from_file = CONFIG.replace("{response_match_score: 0.5}", "{from: now.json}")
+    repo.commit(**{"ci-eval.yaml": from_file, "conf/criteria.json": strict})
+    repo.on("work").commit(**{"conf/criteria.json": strict.replace("0.5", "0.1")})
+
+    assert said(repo) == ["threshold of response_match_score: 0.5 → 0.1"]
+
+
+def test_a_first_baseline_replaces_the_demand_that_every_case_passes(repo):
+    repo.commit(**{"ci-eval.yaml": CONFIG})
+    repo.on("work").commit(**{"ci-eval.yaml": CONFIG + "baseline: {store: merge_base}\n"})
+
+    assert said(repo) == ["gate.mode: threshold → regression"]
 
 
 def test_a_new_evalset_weakens_nothing_and_an_unreadable_earlier_one_is_told(repo):
@@ -400,8 +454,9 @@ def test_code_that_builds_an_evalset_is_told_with_what_it_imports(repo):
     change = {"evals/words.py": "1\n", "evals/new.py": "1\n", "ci-eval.yaml": more}
     repo.on("work").commit(**change)
 
-    assert said(repo) == ["evalset e: its code evals/words.py is part of this change"]
-    assert said(repo, compared=True) == []  # the stored run has the cases
+    told = ["evalset e: its code evals/words.py is part of this change"]
+    assert said(repo) == told
+    assert said(repo, compared=True) == told  # the stored run may be older
 
 
 def test_an_earlier_eval_config_in_another_python_file_is_not_compared(repo):
