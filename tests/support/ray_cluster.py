@@ -6,12 +6,16 @@ Run by a Python that has ray: `python ray_cluster.py CPUS FOLDER`.  It prints a 
 
 import json
 import sys
+import tempfile
 from contextlib import suppress
+from pathlib import Path
 
 from ray.cluster_utils import Cluster
 
 
 def main(cpus: str, folder: str) -> None:
+    # Ray writes the address of the cluster there, and expects the folder.
+    Path(tempfile.gettempdir(), "ray").mkdir(exist_ok=True)
     memory = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
     head = {"num_cpus": 0, "temp_dir": folder, **memory}
     cluster = Cluster(initialize_head=True, head_node_args=head)
