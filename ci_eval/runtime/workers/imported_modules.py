@@ -36,10 +36,19 @@ def _files(module: str, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
     for folder in folders:
         for count in range(1, len(parts) + 1):
             path = folder.joinpath(*parts[:count])
-            if (package := path / "__init__.py").is_file():
-                yield package, ".".join(parts[:count])
-            if (file := path.with_name(f"{path.name}.py")).is_file():
-                yield file, ".".join(parts[: count - 1])
+            yield from ((each, ".".join(parts[:count])) for each in _forms(path, "__init__"))
+            inner = ".".join(parts[: count - 1])
+            yield from ((each, inner) for each in _forms(path.parent, path.name))
+
+
+def _forms(folder: Path, name: str) -> Iterator[Path]:
+    """Yield the files in a folder that Python may load as a module: source and bytecode.
+
+    Bytecode that somebody committed need not be that of the source.
+    """
+    yield from filter(Path.is_file, (folder / f"{name}.py", folder / f"{name}.pyc"))
+    if (cached := folder / "__pycache__").is_dir():
+        yield from cached.glob(f"{name}.*.pyc")
 
 
 def _imported(path: Path, package: str) -> Iterator[str]:

@@ -61,3 +61,13 @@ def test_a_huge_file_is_named_but_not_read(tmp_path):
     (tmp_path / "a.py").touch()
 
     assert [path.name for path in sources("m", [tmp_path])] == ["m.py"]
+
+
+def test_bytecode_that_may_be_loaded_instead_of_the_source_is_found(tmp_path):
+    names = {"m.py", "a.pyc", "b/__init__.pyc", "__pycache__/m.cpython-311.pyc"}
+    for name in (*names, "__pycache__/other.cpython-311.pyc"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("import a, b" if name == "m.py" else "\0")
+
+    files = {path.relative_to(tmp_path).as_posix() for path in sources("m", [tmp_path])}
+    assert files == names
