@@ -1,5 +1,6 @@
 """Files that a change brings along, and that decide its verdict."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -107,10 +108,15 @@ def _changed_sources(module: str, start: str, context: RunContext) -> str:
     clone = context.clone
     if clone.top is None:
         return ""
+    searched = filter(None, context.env.get("PYTHONPATH", "").split(os.pathsep))
     folders = dict.fromkeys(
-        folder for at in (clone.folder, clone.top) for folder in (at, at / _SOURCES)
+        (
+            *(clone.folder / each for each in searched),
+            *(folder for at in (clone.folder, clone.top) for folder in (at, at / _SOURCES)),
+        )
     )
-    files = _changed(clone, start, sources(module, [*folders]))
+    inside = [each for each in folders if each.resolve().is_relative_to(clone.top.resolve())]
+    files = _changed(clone, start, sources(module, inside))
     more = f" and {len(files) - _MAX_SHOWN} more" if len(files) > _MAX_SHOWN else ""
     return ", ".join(files[:_MAX_SHOWN]) + more
 

@@ -305,6 +305,15 @@ def test_code_of_a_criterion_is_told_with_what_it_imports(repo, changed, compare
     assert said(repo, compared=compared, folder="eval") == expected
 
 
+def test_code_on_the_path_of_python_is_told(repo, monkeypatch):
+    monkeypatch.setitem(ENV, "PYTHONPATH", "lib:/elsewhere")
+    code = {"lib/checks/polite.py": "import words\n", "lib/words.py": ""}
+    repo.commit(**{"ci-eval.yaml": PYTHON, **code})
+    repo.on("work").commit(**{"lib/words.py": "1\n"})
+
+    assert said(repo) == ["criterion polite: its code lib/words.py is part of this change"]
+
+
 def test_many_files_of_code_are_counted(repo):
     imports = "".join(f"import m{n}\n" for n in range(5))
     modules = {f"m{n}.py": "" for n in range(5)}
