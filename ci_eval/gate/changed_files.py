@@ -1,7 +1,7 @@
 """Files that a change brings along, and that decide its verdict."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,12 @@ def differs(clone: Clone, start: str, path: str) -> bool:
     return bool(_changed(clone, start, [clone.folder / path]))
 
 
+def changed_links(clone: Clone, start: str, path: Path) -> list[str]:
+    """Return git's paths of the symlinks on the way to a file that differ from those at `start`."""
+    links = [clone.inside(str(each)) for each in path.parents if each.is_symlink()]
+    return _differing(clone, start, links)
+
+
 def _of_judges(config: Config, start: str, context: RunContext) -> Iterator[str]:
     options = config.judging.options
     calls = any(isinstance(each, JudgedCriterion) for each in config.criteria.values())
@@ -130,6 +136,10 @@ def _changed(clone: Clone, start: str, paths: Sequence[Path]) -> list[str]:
                 places[clone.inside(str(each))] = None
             except (GitError, OSError):
                 continue
+    return _differing(clone, start, places)
+
+
+def _differing(clone: Clone, start: str, places: Collection[str]) -> list[str]:
     if not places:
         return []
     # Paths are not patterns; commits are compared, not the work tree.

@@ -17,7 +17,7 @@ drawn then, the agents only replay what was recorded."""
 def what_would_decide(
     comparison: Comparison | None, gate: GateOptions, reasons: Sequence[Reason]
 ) -> str:
-    """Return what would decide a verdict that blocks nothing; empty if nothing is in doubt."""
+    """Name what would decide a verdict that blocks nothing; empty if nothing is in doubt."""
     if comparison and _is_in_doubt(comparison):
         return f"to decide it, {_way_out(comparison, gate)}"
     if any(each.kind == "floor" for each in reasons):

@@ -7,20 +7,26 @@ before the change is compared, too.
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ci_eval.config.validated_config import Config
 from ci_eval.forge.lineage import began, current_branch, target_branch
 from ci_eval.forge.missing_commit import why_missing
 from ci_eval.gate.changed_cases import changed_cases, removed_files
-from ci_eval.gate.changed_files import changed_files, changed_python, differs
+from ci_eval.gate.changed_files import (
+    changed_files,
+    changed_links,
+    changed_python,
+    differs,
+)
 from ci_eval.gate.earlier_config import EarlierConfig, document_at, read_earlier, section
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.gate.weakened_settings import unstored, weaker_suite
 from ci_eval.records.results import RunMeta
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.git import GitError
 
 _KEYS = {"agents", "evalsets"}
 """Keys that every configuration has, and hardly any other YAML file."""
@@ -56,6 +62,11 @@ def _since(
         yield f"baseline: {context.shown(own)} is part of this change"
     place = clone.inside(config.path.name)
     document, found = document_at(clone, start, place), place
+    behind = _behind_links(clone, config.path)
+    if document is None and behind != place:  # its folder is a symlink
+        document, found = document_at(clone, start, behind), behind
+        if document is None or changed_links(clone, start, config.path.absolute()):
+            yield f"configuration: {place} leads to another file than before"
     if document is None and clone.is_partial and clone.view.holds(f"{start}:{place}"):
         yield f"configuration: the earlier {place} is missing from this partial clone"
     for old in _moved_from(clone, start, place) if document is None else ():
@@ -78,6 +89,14 @@ def _since(
     yield from changed_python(config, before, start, context)
     yield from removed_files(before, PurePosixPath(found).parent, _removed(clone, start))
     yield from changed_cases(meta, start, clone)
+
+
+def _behind_links(clone: Clone, path: Path) -> str:
+    """Return git's path of the file that a path leads to; empty if it is outside."""
+    try:
+        return clone.inside(str(path.resolve()))
+    except GitError:
+        return ""
 
 
 def _removed(clone: Clone, start: str) -> list[str]:

@@ -424,6 +424,27 @@ def test_what_is_behind_a_link_is_compared_as_well(repo):
     ]
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_configuration_in_a_linked_folder_is_compared(repo, elsewhere):
+    (repo.folder / "conf").symlink_to("strict")
+    lax = CONFIG.replace("0.5", "0.1")
+    repo.commit(**{"strict/ci-eval.yaml": CONFIG, "lax/ci-eval.yaml": lax})
+    repo.on("work")
+    if elsewhere:
+        (repo.folder / "conf").unlink()
+        (repo.folder / "conf").symlink_to("lax")
+        told = [
+            "configuration: conf/ci-eval.yaml leads to another file than before",
+            "agent a: its recording t.jsonl is part of this change",
+        ]
+    else:
+        repo.write("strict/ci-eval.yaml", lax)
+        told = ["threshold of response_match_score: 0.5 → 0.1"]
+    repo.commit()
+
+    assert said(repo, folder="conf") == told
+
+
 def test_criteria_behind_a_link_are_compared(repo):
     (repo.folder / "now.json").symlink_to("conf/criteria.json")
     strict = '{"criteria": {"response_match_score": 0.5}}'
