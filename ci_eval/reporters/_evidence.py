@@ -103,7 +103,11 @@ def _exhibits(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
     calls = rest.pop("expected_tool_calls", None), rest.pop("actual_tool_calls", None)
     texts = rest.pop("expected", None), rest.pop("actual", None)
     yield Exhibit(_CALLS, "diff", _compared(*map(call_lines, calls)))
-    yield Exhibit("Response", "diff", _compared(*_text_lines(*map(shown_value, texts))))
+    expected, actual = _text_lines(*map(shown_value, texts))
+    if expected:
+        yield Exhibit("Response", "diff", _compared(expected, actual))
+    else:  # `ci/contains` and others compare with no whole text
+        yield Exhibit("Actual response", "text", tuple(actual))
     for title, lines in _judge_evidence.extracted(rest):
         shown = [part for line in lines for part in _indented(line)]
         yield Exhibit(_title(title), "data" if len(shown) > 1 else "text", tuple(shown))

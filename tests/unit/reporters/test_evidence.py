@@ -81,7 +81,10 @@ def test_texts_are_compared_line_by_line() -> None:
     assert diff({"expected": "one\ntwo", "actual": "one\nthree"}) == ("  one", "- two", "+ three")
     assert diff({"expected": "one", "actual": ""}) == ("- one", "+ (empty)")
     assert diff({"expected": "one"}) == ("- one",)
-    assert diff({"actual": {"a": 1}}) == ('+ {"a": 1}',)
+
+
+def test_a_response_without_an_expected_one_is_shown_as_text() -> None:
+    assert told({"actual": {"a": 1}}) == [Exhibit("Actual response", "text", ('{"a": 1}',))]
 
 
 def test_what_is_equal_is_not_shown() -> None:
