@@ -164,6 +164,8 @@ async def _found(github: GitHub, options: Options, context: RunContext) -> PullR
 
 
 async def _on_gitlab(write: Write, options: Options, context: RunContext) -> Posted:
+    if options.check_run:
+        warn("no check run: only GitHub has them", "remove `--check-run`", context)
     if options.mode == "off":
         return Posted("off")
     async with gitlab_thread.opened(context, options.pull_request) as found:

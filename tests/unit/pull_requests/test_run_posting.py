@@ -139,6 +139,11 @@ def test_a_fork_that_may_make_no_check_run_is_told_without_a_warning(
     assert capsys.readouterr().out == ""
 
 
+def test_a_check_run_on_gitlab_is_refused_with_a_warning(step: Step) -> None:
+    assert step.post(options=Options("off", check_run=True), GITLAB_CI="true") == Posted("off")
+    assert step.said == ["no check run: only GitHub has them", "remove `--check-run`"]
+
+
 def test_a_push_needs_no_permission_to_look_for_a_pull_request(
     step: Step, capsys: pytest.CaptureFixture[str]
 ) -> None:
