@@ -16,8 +16,8 @@ MAX_SOURCES = 2_000
 """Maximum number of modules read."""
 _CALLABLES = ("answer", "respond", "reply", "ask", "chat", "run", "invoke")
 """What a function that answers is often called, the surest name first."""
-_VAGUE = frozenset({"run", "invoke"})
-"""Names that other functions have, too: only the name of what they take tells."""
+_VAGUE = frozenset({"ask", "run", "invoke"})
+"""Names that other functions have, too."""
 _MESSAGES = frozenset(
     {"message", "msg", "prompt", "query", "question", "text", "user_input", "user_message"}
 )
@@ -211,18 +211,24 @@ def _short(parts: Sequence[str]) -> str:
 def _callables(file: str, tree: ast.Module) -> Iterator[Doubtful]:
     """Yield the functions in `file` that may answer a message, each with how unlikely it is."""
     path, parts = PurePosixPath(file), _module(file)
-    if path.stem not in _MODULES or not parts or _TESTS & set(parts):
+    if not parts or _TESTS & set(parts):
         return
-    name = parts[-1]
+    name, is_usual = parts[-1], path.stem in _MODULES
     for node in module_level(tree.body):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _answers(node):
-            doubt = (len(parts), _MODULES.index(path.stem), _CALLABLES.index(node.name))
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if _answers(node, is_usual=is_usual):
+            module = _MODULES.index(path.stem) if is_usual else len(_MODULES)
+            doubt = (not is_usual, len(parts), module, _CALLABLES.index(node.name))
             target = f"{'.'.join(parts)}:{node.name}"
             yield doubt, FoundAgent("python", name, _shown(path.parent), target)
 
 
-def _answers(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Return True if a function has the name and the parameters of one that answers a message."""
+def _answers(node: ast.FunctionDef | ast.AsyncFunctionDef, *, is_usual: bool) -> bool:
+    """Return True if a function has the name and the parameters of one that answers a message.
+
+    In a module with the usual name of an agent (`is_usual`), either may be vague.
+    """
     if node.name not in _CALLABLES or node.decorator_list:
         return False
     positional = [*node.args.posonlyargs, *node.args.args]
@@ -235,7 +241,8 @@ def _answers(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     asked = [each for each in needed if each not in _GIVEN]
     if len(asked) != 1 or not positional or asked[0] != positional[0].arg:
         return False
-    return node.name not in _VAGUE or asked[0] in _MESSAGES
+    clear = node.name not in _VAGUE, asked[0] in _MESSAGES
+    return any(clear) if is_usual else all(clear)
 
 
 def _name(file: str) -> str:

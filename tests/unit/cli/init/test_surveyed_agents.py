@@ -111,7 +111,22 @@ def test_a_function_that_takes_something_else_is_left(read, code):
     assert read({"bot.py": code}).agents == ()
 
 
-@pytest.mark.parametrize("file", ["tests/bot.py", "my-bot/bot.py", "billing.py", "__init__.py"])
+@pytest.mark.parametrize(
+    ("code", "is_found"),
+    [
+        ("def answer(question): ...", True),
+        ("def answer(it): ...", False),
+        ("def ask(prompt): ...", False),
+    ],
+)
+def test_in_a_module_with_another_name_a_function_must_be_clear(read, code, is_found):
+    found = read({"billing.py": code, "src/chat/bot.py": "def reply(text): ..."}).agents
+    assert [each.target for each in found] == ["src.chat.bot:reply", "billing:answer"][
+        : 1 + is_found
+    ]
+
+
+@pytest.mark.parametrize("file", ["tests/bot.py", "my-bot/bot.py", "__init__.py"])
 def test_a_function_in_a_module_that_cannot_be_meant_is_left(read, file):
     assert read({file: "def answer(message): ..."}).agents == ()
 
