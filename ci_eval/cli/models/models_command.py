@@ -11,9 +11,11 @@ from ci_eval.cli.command_help import Group
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.models.recorded_calls import Cassette, cassettes
 from ci_eval.cli.shared_options import config_option, json_option
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.reporters.case_lines import Span
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.templates import counted
+from ci_eval.text.templates import counted, terminal
 
 
 @click.group(cls=Group)
@@ -119,8 +121,20 @@ def _show_case(each: Cassette, case: str, agent: str | None) -> None:
     for call in calls:
         console.out()
         console.out(f"{call.trial.agent}, repeat {call.trial.repeat + 1}, {call.model}, asked:")
-        for line in json.dumps(call.request, indent=1, ensure_ascii=False).splitlines():
-            console.out(line)
+        _out_indented(_laid_out(call.request))
         console.out(f"answered with status {call.answer.status}:")
-        for line in call.answer.body.decode(errors="replace").splitlines():
-            console.out(line)
+        value = call.answer.json
+        text = call.answer.body.decode(errors="replace")
+        _out_indented(text if value is None else _laid_out(value))
+
+
+def _laid_out(value: Json) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _out_indented(text: str) -> None:
+    """Print lines with their indentation."""
+    for line in text.splitlines():
+        unindented = line.lstrip(" ")
+        margin = " " * (len(line) - len(unindented))
+        console.out_spans((Span(margin), Span(terminal(unindented))))
