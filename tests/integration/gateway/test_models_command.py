@@ -31,7 +31,7 @@ def test_show_lists_the_calls_of_each_trial(project: ModelProject, models: Model
 
     assert "models.jsonl: 3 calls" in shown.out
     assert "bot    smoke    c1    1       gpt-4.1-mini  1" in shown.out
-    assert '"content": "question 1"' in case.out
+    assert '\n      "content": "question 1"\n' in case.out
     assert "question 1 #1" in case.out
     assert "question 0" not in case.out
     assert [ended.code for ended in unknown] == [4, 4, 4]
