@@ -1,10 +1,10 @@
-"""Agents of Google ADK: what `ci-eval run` takes for 1,000 cases, beside `adk eval`.
+"""Google ADK agents: what `ci-eval run` takes for 1,000 cases, compared with `adk eval`.
 
     python benchmarks/adk_cases.py PYTHON
 
-PYTHON has google-adk 2.13 with its `eval` extra.  The model answers at once, with one call of a
-tool; both score the same two criteria, with all bytecode compiled.  Ours has two workers, and the
-memory is that of the largest process.  Then 200 cases of a model that takes 0.2 s, 50 at a time.
+PYTHON has google-adk 2.13 with its `eval` extra.  The model answers at once, with one tool call.
+Both programs score the same two criteria, with all bytecode compiled.  ci-eval has two workers; the
+memory is that of the largest process.  Then 200 cases with a model that takes 0.2 s, 50 at a time.
 """
 
 import sys
@@ -77,7 +77,7 @@ def main(python: str) -> None:
 
 
 def _slow(folder: Path) -> None:
-    """Measure how far from the ideal the waiting is: every case has two answers of the model."""
+    """Measure how close the waiting time is to the ideal; every case has two model answers."""
     start = _best("ci-eval run, 2 cases", _run("2"), folder)
     slow = _best(f"ci-eval run, {SLOW_CASES} slow cases", _run("slow"), folder)
     ideal = SLOW_CASES / AT_ONCE * 2 * LATENCY_S

@@ -1,15 +1,15 @@
-"""The same cases and the same two scores by pydantic-evals, in its own process.
+"""The same cases and the same two scores, by pydantic-evals in its own process.
 
     python benchmarks/against_pydantic_evals.py [--check] [--python PYTHON] [CASES …]
 
 Measures 1,000 and 20,000 cases unless told otherwise. PYTHON is an interpreter that has
-pydantic-evals and rouge-score; left out, a virtual environment is made for it. It writes no reports
-and compares with nothing; ci-eval does both.
+pydantic-evals and rouge-score; without it, a virtual environment is created. pydantic-evals writes
+no reports and compares with nothing; ci-eval does both.
 
-The runs alternate, and the medians are compared: CPU and memory of all processes together.  The
-peer is measured twice: with rouge-score, as ci-eval has it, and with a ROUGE-1 of a few lines
-(without a stemmer, so its values differ), which shows how much that library takes.  `--check` ends
-with 1 where ci-eval takes more than 0.95 of the CPU or the memory of the latter.
+The runs alternate, and the medians are compared: CPU and memory of all processes together.
+pydantic-evals is measured twice: with rouge-score, like ci-eval, and with a ROUGE-1 of a few lines
+(without a stemmer, so its values differ), which shows how much that library takes.  `--check` exits
+with 1 if ci-eval takes more than 0.95 of the CPU or the memory of the latter.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import measure
 import thousand_cases
 
 RUNS = {1_000: 7}
-"""How often a size is measured; larger ones vary less."""
+"""How often each size is measured; larger sizes vary less."""
 MOST = 0.95
 PEER = """
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ _IMPORT = "from rouge_score.rouge_scorer import RougeScorer\n"
 
 
 def peers(folder: Path, cases: int, python: str) -> dict[str, list[str]]:
-    """Write the programs of the peer for a number of cases, and return how to run them."""
+    """Write the peer's programs for a number of cases, and return the commands that run them."""
     program = PEER.replace("CASES", str(cases))
     (folder / "peer.py").write_text(program)
     (folder / "peer_by_hand.py").write_text(program.replace(_IMPORT, BY_HAND))
@@ -108,7 +108,7 @@ def peers(folder: Path, cases: int, python: str) -> dict[str, list[str]]:
 
 
 def met(cases: int, python: str) -> bool:
-    """Measure a size, and return whether ci-eval takes little enough."""
+    """Measure a size, and return True if ci-eval stays within the limits."""
     runs: dict[str, list[measure.Cost]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

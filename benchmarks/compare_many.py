@@ -1,10 +1,10 @@
-"""Two runs of 100,000 trials and two criteria, compared: at most 10 s and 250 MB.
+"""Compares two runs of 100,000 trials and two criteria: at most 10 s and 250 MB.
 
 python benchmarks/compare_many.py [--check] [TRIALS …]        (default: 100000)
 
-Once as many repeats of few cases, once as many cases; in one run a tenth of the cases broke.
-`--check` ends with 1 where the command takes more.  With several sizes, ten times as many trials
-may take 8 times the CPU time, and that of two runs of one trial besides.
+Once with many repeats of few cases, once with many cases; in one run a tenth of the cases broke.
+`--check` exits with 1 if the command takes more.  With several sizes, ten times as many trials may
+take 8 times the CPU time, plus the CPU time of comparing two runs of one trial.
 """
 
 import argparse
@@ -36,7 +36,7 @@ CRITERIA = {
 
 
 def write_run(path: Path, trials: int, repeats: int, *, broken: int = 0) -> None:
-    """Write a run of an agent that fails now and then, and in each of `broken` cases always."""
+    """Write a run of an agent that fails now and then, and always in the `broken` cases."""
     meta = RunMeta(
         run_id=path.stem,
         suite="bench",
@@ -67,7 +67,7 @@ def _result(case: int, repeat: int, number: int, *, broken: bool) -> TrialResult
 
 
 def _score(named: tuple[str, CriterionFacts], value: float) -> Score:
-    """Return a score of one invocation, with evidence where it failed, as criteria do."""
+    """Return a score of one invocation, with evidence if it failed, as criteria do."""
     name, facts = named
     passed = facts.passes(value)
     status = Status.PASSED if passed else Status.FAILED
@@ -83,7 +83,7 @@ def _score(named: tuple[str, CriterionFacts], value: float) -> Score:
 
 
 def compared(trials: int, repeats: int) -> measure.Cost:
-    """Write two runs, compare them, and return the quickest of some tries."""
+    """Write two runs, compare them several times, and return the fastest."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_run(folder / "before.json", trials, repeats)

@@ -20,7 +20,7 @@ async def answer(message):
 
 
 def main() -> None:
-    """Measure the time that passes."""
+    """Measure the elapsed time."""
     print(measure.environment())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,9 +1,9 @@
-"""Stores many runs in one data branch at the same time, and looks whether one was lost.
+"""Stores many runs in one data branch at the same time, and checks that none is lost.
 
 python benchmarks/concurrent_saves.py [JOBS]
 
-Each job is a process of its own.  Three times: from one clone; from two clones whose histories
-have nothing in common; and to a remote that refuses the first two pushes.
+Each job is a separate process.  There are three scenarios: from one clone; from two clones whose
+histories have nothing in common; and to a remote that refuses the first two pushes.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ TURN = {
     "final_response": {"role": "model", "parts": [{"text": "Hello, how can I help?"}]},
 }
 SHARING = 3
-"""Every so many jobs are about the same commit, and meet in one file."""
+"""This many jobs store runs of the same commit, in the same file."""
 REFUSING = """\
 #!/bin/sh
 for number in 1 2; do
@@ -43,7 +43,7 @@ BRANCH = "ci-eval-data"
 
 
 class Outcome(NamedTuple):
-    """What became of so many saves."""
+    """The result of several saves."""
 
     name: str
     jobs: int
@@ -85,7 +85,7 @@ SCENARIOS: tuple[Callable[[Path, int], Outcome], ...] = (one_clone, two_historie
 
 
 def make_hub(folder: Path) -> Path:
-    """Return a new bare repository, which sends what it is asked for, as GitHub's do."""
+    """Return a new bare repository that sends any requested object, as GitHub's do."""
     folder.mkdir(parents=True, exist_ok=True)
     hub = folder / "hub.git"
     git(folder, "init", "--quiet", "--bare", hub.name)
@@ -94,7 +94,7 @@ def make_hub(folder: Path) -> Path:
 
 
 def _clone(hub: Path, folder: Path, branch: str = "main") -> Path:
-    """Return a clone with a project, one commit and one run of its own."""
+    """Return a clone with a project, one commit and one run."""
     git(hub.parent, "init", "--quiet", folder.name)
     git(folder, "checkout", "--quiet", "-b", branch)
     git(folder, "remote", "add", "origin", hub.as_uri())
@@ -118,7 +118,7 @@ def _clone(hub: Path, folder: Path, branch: str = "main") -> Path:
 
 
 def _together(name: str, hub: Path, clones: Sequence[Path], jobs: int) -> Outcome:
-    """Store so many runs at once, and look at what the branch and the clones hold then."""
+    """Store several runs at once, and check what the branch and the clones hold afterwards."""
     expected: dict[str, str] = {}
     given = []
     for number in range(jobs):
@@ -144,7 +144,7 @@ def _together(name: str, hub: Path, clones: Sequence[Path], jobs: int) -> Outcom
 
 
 def _another(clone: Path, number: int) -> tuple[Path, str, str]:
-    """Write a run that is another one, and return its file, id and commit."""
+    """Write a different run, and return its file, id and commit."""
     run = json.loads((clone / "runs" / "run.json").read_text())
     run_id, commit = f"run-{number}", f"{number - (number % SHARING == 1):040x}"
     run["meta"] |= {"run_id": run_id, "commit": commit}
@@ -154,7 +154,7 @@ def _another(clone: Path, number: int) -> tuple[Path, str, str]:
 
 
 def stored(hub: Path) -> dict[str, str]:
-    """Return the runs that the branch holds, in the index and with their values: their commits."""
+    """Return the commits of the runs on the branch: those in the index, and those with values."""
     paths = git(hub, "ls-tree", "-r", "--name-only", BRANCH).split()
     index: dict[str, Any] = {}
     held: dict[str, str] = {}
@@ -174,7 +174,7 @@ def stored(hub: Path) -> dict[str, str]:
 
 
 def state(clone: Path) -> str:
-    """Return a digest of everything in a clone: every file, those of `.git` too."""
+    """Return a digest of every file in a clone, including those in `.git`."""
     digest = hashlib.sha256()
     for path in sorted(clone.rglob("*")):
         digest.update(str(path).encode())
@@ -185,7 +185,7 @@ def state(clone: Path) -> str:
 
 def git(folder: Path, *args: str) -> str:
     """Return the output of a git command."""
-    command = ["git", *args]  # as whoever runs this has it
+    command = ["git", *args]  # the caller's own
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout
 
@@ -202,12 +202,12 @@ def _ci_eval(folder: Path, *args: str) -> "subprocess.Popen[str]":
 
 
 def without_ci(env: "os._Environ[str]") -> dict[str, str]:
-    """Return an environment in which no CI says what is checked out."""
+    """Return an environment without the variables by which a CI names the checked-out commit."""
     return {key: env[key] for key in env if not key.startswith(("GITHUB_", "CI_", "GIT_"))}
 
 
 def main(jobs: int) -> int:
-    """Say what became of the saves, and return how many scenarios went wrong."""
+    """Print the results of the saves, and return the number of scenarios that failed."""
     print(f"{jobs} saves at the same time, Python {sys.version.split()[0]}, {os.cpu_count()} CPUs")
     wrong = 0
     for scenario in SCENARIOS:

@@ -1,9 +1,9 @@
-"""How large the image is beside its base, and what CPU it takes until the first trial.
+"""The image's size on top of its base, and the CPU time that it takes until the first trial.
 
 python benchmarks/container.py IMAGE [BASE]
 
-The agent is a program that notes, when it is first asked, what its container has used so far: user
-and system time of all its processes, of their children that have ended, and of itself.
+The agent is a program.  At its first message, it notes the CPU time that its container has used so
+far: user and system time of all processes and of their ended children.
 """
 
 import json

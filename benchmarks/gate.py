@@ -1,10 +1,10 @@
-"""What the gate reaches: pull requests simulated by the thousand, beside the rules of peers.
+"""How well the gate decides: thousands of simulated pull requests, beside the rules of peers.
 
     python benchmarks/gate.py [--prs N] [--seed N] [--only TEXT] [--check]
 
-Each row is one kind of pull request.  Every one of them draws a suite, a baseline and a run
-(`populations.py`), and all rules judge the same draws (`pull_requests.py`).  A rate stands with
-its 95 % confidence interval.  `--check` ends with 1 where a row misses a bound.
+Each row is one kind of pull request.  Each pull request draws a suite, a baseline and a run
+(`populations.py`), and all rules judge the same draws (`pull_requests.py`).  Rates are shown with
+their 95 % confidence intervals.  `--check` exits with 1 if a row misses a bound.
 """
 
 import argparse
@@ -37,7 +37,7 @@ DROP_10, ALL_DROP, DROP_5, BREAK = (
 
 
 class Bound(NamedTuple):
-    """What a row must reach."""
+    """A bound that a row must meet."""
 
     rule: str
     """One of `RULES`, or of `AMOUNTS`."""
@@ -67,7 +67,7 @@ class Bound(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One kind of pull request with what must be reached."""
+    """One kind of pull request, with its bounds."""
 
     part: str
     """Under which heading it stands."""
@@ -82,20 +82,20 @@ class Row(NamedTuple):
 QUIET = Bound("blocked", most=0.02)
 ROUGHLY_QUIET = QUIET._replace(roughly=True)
 KEY_TIMES = 5
-"""So many times more pull requests in the rows that the default settings are judged by."""
+"""Factor for the number of pull requests in the rows that judge the default settings."""
 COST = (Bound("trials", most=1.5),)
-"""With both arms, on average of an unchanged agent."""
+"""With both arms, on average for an unchanged agent."""
 NEVER = Bound("blocked", most=0.0)
 ALWAYS = Bound("blocked", least=1.0)
 COVERS = Bound("interval", least=0.90, most=0.98)
-"""On days that vary as the prior assumes; where they do not, intervals are wider than needed."""
+"""On days that vary as the prior assumes; if days vary less, intervals are wider than needed."""
 BUDGET = Bound("most trials", most=3.0)
 REACHED = {
     "unchanged": (QUIET,),
     DROP_10: (Bound("blocked", least=0.45),),
     BREAK: (Bound("named", least=0.99),),
 }
-"""Of 100 noisy cases, where only stored runs are compared, whose days may have differed."""
+"""For 100 noisy cases, compared only with stored runs, whose days may have differed."""
 REACHED_WITH_RERUNS = {
     "unchanged": (QUIET, Bound("trials", most=1.3)),
     DROP_10: (Bound("blocked", least=0.70),),
@@ -146,7 +146,7 @@ def _one_repeat_rows(runs: int, *, reruns: bool) -> Iterator[Row]:
 
 
 def _related_rows(*, reruns: bool) -> Iterator[Row]:
-    """Yield the rows in which criteria, or trials, have more or less in common."""
+    """Yield the rows in which criteria, or trials, are more or less correlated."""
     for part, scene in (
         ("criteria with a correlation of 0", Scene(correlation=0.0)),
         ("criteria with a correlation of 0.8", Scene(correlation=0.8)),
@@ -163,8 +163,8 @@ def _flaking_rows() -> Iterator[Row]:
         ("flakes 1 in 300", "flakes 1 in 1000"), ((3, 5), (1, 5), (1, 1)), SIZES
     ):
         scene = Scene(agent, cases=cases, repeats=repeats, runs=runs)
-        # With one repeat a steady history takes a single trial that fails for a flip: there is no
-        # rule that finds every flip of a deterministic agent and never one of these.
+        # With one repeat and a steady history, a single failing trial counts as a flip: no rule
+        # finds every flip of a deterministic agent and never one of these.
         yield Row(agent, scene, () if (repeats, runs) == (1, 5) else _quiet(scene))
         if cases == MEDIUM:
             yield Row(agent, replace(scene, reruns=True), (ROUGHLY_QUIET, BUDGET))
@@ -172,7 +172,7 @@ def _flaking_rows() -> Iterator[Row]:
 
 
 def _deterministic_rows() -> Iterator[Row]:
-    """Yield the rows of agents that do the same each time."""
+    """Yield the rows of agents that always do the same."""
     for (repeats, runs), cases in product(((3, 5), (1, 5), (1, 1)), SIZES):
         scene = Scene("deterministic", cases=cases, repeats=repeats, runs=runs)
         yield Row("deterministic", scene, (NEVER,))
@@ -216,7 +216,7 @@ def _stored_rows() -> Iterator[Row]:
     for day in (0.0, 0.03, 0.05):
         scene = Scene(reruns=True, day=day)
         part = f"stored runs alone, days vary by {day:g}"
-        reached = day <= 0.03  # more than the prior assumes cannot be told from five runs
+        reached = day <= 0.03  # five runs cannot show a variance above the prior's
         quiet = (Bound("blocked", most=0.04, roughly=True),) if reached else ()
         found = (Bound("blocked", least=0.60),) if reached else ()
         yield Row(part, scene, quiet, KEY_TIMES)
@@ -251,7 +251,7 @@ def _part(named: str, scene: Scene) -> str:
 
 
 def count(row: Row, prs: int, seed: int, pool: ProcessPoolExecutor) -> Counts:
-    """Simulate so many pull requests of a row; how many processes do it changes nothing."""
+    """Simulate pull requests of a row; the number of processes does not affect the results."""
     numbers = range(prs * row.times)
     chunks = [numbers[begin : begin + CHUNK] for begin in range(0, len(numbers), CHUNK)]
     counts = Counts()
@@ -268,7 +268,7 @@ def tally(rule: str, counts: Counts) -> tuple[int, int]:
 
 
 def estimate(rule: str, counts: Counts) -> float | None:
-    """Return a rate or an amount; of nothing there is none."""
+    """Return a rate or an amount, or None if nothing was counted."""
     if rule in AMOUNTS:
         return AMOUNTS[rule](counts.trials) if counts.trials else None
     held, total = tally(rule, counts)
@@ -292,9 +292,9 @@ RULES = {
     "mean dropped": "a mean dropped",
     "paired t-test": "paired t-test",
 }
-"""The columns: what is counted, and how the table calls it; ours first, then those of peers."""
+"""The columns: what is counted, and its heading; ci-eval's columns first, then those of peers."""
 AMOUNTS: dict[str, Callable[[list[float]], float]] = {"trials": fmean, "most trials": max}
-"""What else is bounded: trials, in shares of those that were planned."""
+"""Another bounded quantity: trials, relative to the planned ones."""
 
 
 def head() -> str:
@@ -314,7 +314,7 @@ def head() -> str:
 
 
 def line(row: Row, counts: Counts) -> str:
-    """Return the line of a table that a row is."""
+    """Return the line of a row in a table."""
     scene = row.scene
     rates = [
         "-" if rule == "named" and scene.change != BREAK else rate(*tally(rule, counts))
@@ -357,9 +357,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--prs", type=measure.positive, default=PRS, help="pull requests a row")
+    parser.add_argument("--prs", type=measure.positive, default=PRS, help="pull requests per row")
     parser.add_argument("--seed", type=measure.positive, default=SEED)
     parser.add_argument("--only", default="", help="rows whose description contains this")
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a bound is missed")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a bound is missed")
     given = parser.parse_args()
     sys.exit(main(given.prs, given.seed, given.only, check=given.check))

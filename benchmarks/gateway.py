@@ -1,14 +1,14 @@
-"""What the model gateway costs: a call, a stream, a replay, and a large cassette.
+"""The costs of the model gateway: for a call, a stream, a replay, and a large cassette.
 
 python benchmarks/gateway.py [--check] [--only PART]
 
-The provider, the gateway and the client are a process each, all on loopback.  What the gateway adds
-is the difference between calls through it and calls of the provider, made in turn; the best of some
-rounds counts, because other work on the machine only ever adds.  A replay is compared with the same
-agent without a network, where the client's transport answers from memory, and with calls of the
-provider: an agent with nothing but the client of OpenAI, and, under the Pythons that
-CI_EVAL_ADK_PYTHON, CI_EVAL_ADK23_PYTHON and CI_EVAL_FRAMEWORKS_PYTHON name, agents of frameworks
-that call a tool before each answer.  `--check` ends with 1 if a limit is exceeded.
+The provider, the gateway and the client are one process each, all on loopback.  The gateway's cost
+is the difference between calls through it and direct calls to the provider, made in turn.  The best
+of several rounds counts, because other work on the machine can only add time.  A replay is compared
+with the same agent without a network, where the client's transport answers from memory, and with
+calls to the provider.  The agents are one with only OpenAI's client and, under the Pythons in
+CI_EVAL_ADK_PYTHON, CI_EVAL_ADK23_PYTHON and CI_EVAL_FRAMEWORKS_PYTHON, framework agents that call a
+tool before each answer.  `--check` exits with 1 if a limit is exceeded.
 """
 
 import argparse
@@ -45,7 +45,7 @@ MODEL = "gpt-4.1-mini"
 DELAY_S = 0.2
 AT_ONCE = 50
 EXCHANGES = 10_000
-"""How many are replayed."""
+"""The number of replayed calls."""
 LARGE = 50_000
 FRAMEWORK_EXCHANGES = 1_000
 GATEWAY = """
@@ -87,7 +87,7 @@ class Limit(NamedTuple):
 
 @contextmanager
 def process(code: str, *arguments: str) -> Iterator[str]:
-    """Run a program until the context is left; yield the first line that it prints."""
+    """Run a program until the context ends; yield the first line that it prints."""
     command = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -102,9 +102,9 @@ Ask = Callable[[aiohttp.ClientSession, str], Awaitable[float]]
 
 
 def asking(*, delay_s: float = 0, stream: bool = False) -> Ask:
-    """Return a function that makes a call, and returns the seconds until its (first) answer.
+    """Return a function that makes a call and returns the seconds until its (first) answer.
 
-    The provider waits for as many seconds as the temperature says.
+    The provider waits for the number of seconds in the temperature.
     """
     said = {"role": "user", "content": "Tell me more about it, please. " * 200}
     body = {"model": MODEL, "messages": [said], "stream": stream, "temperature": delay_s}
@@ -125,7 +125,7 @@ def asking(*, delay_s: float = 0, stream: bool = False) -> Ask:
 
 
 async def many(ask: Ask, url: str, calls: int, at_once: int) -> list[float]:
-    """Make calls, some at a time, and return the seconds of each."""
+    """Make calls, several at a time, and return the seconds of each."""
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector) as session:
         await asyncio.gather(*(ask(session, url) for _ in range(at_once)))  # connect
@@ -134,7 +134,7 @@ async def many(ask: Ask, url: str, calls: int, at_once: int) -> list[float]:
             await asyncio.sleep(wait_s)
             return [await ask(session, url) for _ in range(calls // at_once)]
 
-        # Agents do not call in step.
+        # Agents do not call in lockstep.
         found = await asyncio.gather(*(work(DELAY_S * n / at_once) for n in range(at_once)))
         return [took for each in found for took in each]
 
@@ -171,7 +171,7 @@ async def calls(urls: Sequence[str], mode: str) -> list[Limit]:
 
 
 def single_calls(folder: Path) -> list[Limit]:
-    """Measure what calls take that are passed on, and those that are recorded, too."""
+    """Measure calls that are only forwarded, and calls that are also recorded."""
     found: list[Limit] = []
     for mode in ("live", "record"):
         with (
@@ -186,7 +186,7 @@ def single_calls(folder: Path) -> list[Limit]:
 
 
 def replayed(folder: Path, name: str, agent: Agent, exchanges: int) -> list[Limit]:
-    """Measure a replay against the same agent without a network, and with the provider itself."""
+    """Compare a replay with the same agent without a network, and with the provider itself."""
     command = [sys.executable, "-m", "ci_eval", "run"]
     variable = "GOOGLE_API_KEY" if "adk" in agent.kind else "OPENAI_API_KEY"
     runs: dict[str, list[measure.Cost]] = {"replayed": [], "at the provider": [], "in memory": []}
@@ -204,7 +204,7 @@ def replayed(folder: Path, name: str, agent: Agent, exchanges: int) -> list[Limi
         record = [*variables, *command, "--models", "record"]
         recorded = measure.measure(record, folder / "replayed")
         measure.report(f"{name}: {exchanges} exchanges recorded", recorded)
-        for _ in range(3):  # in turn, since other work on the machine changes
+        for _ in range(3):  # in turn, because other work on the machine varies
             for run, costs in runs.items():
                 costs.append(measure.measure(command, folder / run))
     medians = {run: measure.medians(costs) for run, costs in runs.items()}
@@ -221,12 +221,12 @@ def replayed(folder: Path, name: str, agent: Agent, exchanges: int) -> list[Limi
 
 
 def replay(folder: Path) -> list[Limit]:
-    """Measure replays of an agent with nothing but a client."""
+    """Measure replays of an agent with only a client."""
     return replayed(folder, "the client of OpenAI", BARE, EXCHANGES)
 
 
 def replay_frameworks(folder: Path) -> list[Limit]:
-    """Measure replays of agents of frameworks."""
+    """Measure replays of framework agents."""
     found: list[Limit] = []
     for name, agent in frameworks():
         found += replayed(folder / name, name, agent, FRAMEWORK_EXCHANGES)
@@ -237,7 +237,7 @@ def replay_frameworks(folder: Path) -> list[Limit]:
 
 
 def write_cassette(path: Path, count: int) -> None:
-    """Write a cassette, five calls a trial."""
+    """Write a cassette with five calls per trial."""
     said = {"role": "user", "content": "Tell me more about it, please. " * 100}
     request = {"api": "openai chat", "messages": [said], "model": "gpt-4.1-mini"}
     choice = {"index": 0, "message": {"role": "assistant", "content": "word " * 150}}
@@ -254,7 +254,7 @@ def write_cassette(path: Path, count: int) -> None:
 
 
 def opening(folder: Path) -> list[Limit]:
-    """Measure what commands take with a large cassette, and how much more than with a small one."""
+    """Measure commands with a large cassette, and the difference from a small one."""
     write_project(folder, 1, BARE._replace(calls=0))
     found = []
     for command in (["run"], ["models", "show", "--case", "c7"]):
@@ -296,7 +296,7 @@ if __name__ == "__main__":
     parser: Any = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", choices=PARTS, help="Measure this part only.")
+    parser.add_argument("--only", choices=PARTS, help="Measure only this part.")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     sys.exit(main([given.only] if given.only else [*PARTS], check=given.check))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 CALLS = 10
-"""How many calls each conversation has."""
+"""The number of calls in each conversation."""
 ANSWERS = """
 import json
 
@@ -127,7 +127,7 @@ class Agent(NamedTuple):
 
 
 def frameworks() -> Iterator[tuple[str, Agent]]:
-    """Yield the agents of frameworks whose Pythons are there."""
+    """Yield the framework agents whose Pythons are available."""
     for name, variable, kind, source, more in (
         ("ADK 2.13", "CI_EVAL_ADK_PYTHON", "adk: gemini", ADK, ""),
         ("ADK 2.3", "CI_EVAL_ADK23_PYTHON", "adk: gemini", ADK, ""),

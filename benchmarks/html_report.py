@@ -26,7 +26,7 @@ from ci_eval.run_files.run_file import read_run
 CHROMIUM = "/usr/bin/chromium"
 REPEATS = 3
 BROWSERS = 3
-"""Fresh browsers, of which the median counts."""
+"""Number of fresh browsers; the median counts."""
 WORDS = ("order", "refund", "parcel", "please", "shipping", "address", "number", "week", "card")
 
 
@@ -58,7 +58,7 @@ def written(folder: Path, name: str) -> float:
 
 
 def write_suite(folder: Path, cases: int) -> None:
-    """Write an evalset and what an agent did in it, about 1,300 bytes of text a case."""
+    """Write an evalset and an agent's traces of it, about 1,300 bytes of text per case."""
     words = np.random.default_rng(1)
 
     def text(count: int) -> str:

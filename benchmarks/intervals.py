@@ -1,11 +1,11 @@
-"""How often intervals of mean differences hold them, and floors block suites that are at them.
+"""How often intervals contain the true mean difference, and floors block suites exactly at them.
 
     python benchmarks/intervals.py [--runs N] [--check]
 
-Cases pass with probabilities from Beta(8,2), and drop by nothing or by 10 points.  The rate has a
-95 % interval of its own (Wilson).  For floors, the probability is computed: passes are binomial.
-`--check` ends with 1 if an interval holds the difference in less than 94 or more than 96 % of runs,
-or if a floor blocks a suite that is at it in more than 2 %.
+Cases pass with probabilities from Beta(8,2), and either do not change or drop by 10 points.  Each
+rate is shown with a 95 % interval (Wilson).  For floors, the probability is computed, because
+passes are binomial.  `--check` exits with 1 if the interval contains the difference in less than 94
+or more than 96 % of runs, or if a floor blocks a suite exactly at it in more than 2 %.
 """
 
 import argparse
@@ -24,7 +24,7 @@ ALLOWED = Allowance(0.02, point=False)
 
 
 def covered(runs: int, cases: int, repeats: int, stored: int, drop: float) -> int:
-    """Return in how many of `runs` simulated runs the interval holds the mean difference."""
+    """Return the number of simulated runs whose interval contains the mean difference."""
     import numpy as np
 
     draws = np.random.default_rng([SEED, cases, repeats, stored, int(drop * 100)])

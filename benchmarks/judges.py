@@ -1,10 +1,11 @@
-"""What judging costs: 1,000 invocations, 5 samples, a Gemini on loopback that takes 0.1 s.
+"""The cost of judging: 1,000 invocations, 5 samples, a Gemini on loopback that takes 0.1 s.
 
 python benchmarks/judges.py
 
-Two ratios are printed for each. Time: against the ideal, calls times 0.1 s by 50 at once, from the
-first call to the last, and for the whole command. Calls: against five for each invocation, which
-is what Google ADK makes; where nothing fails on purpose, on votes that agree to 90 %.
+Two ratios are printed for each run. Time: relative to the ideal, which is the number of calls times
+0.1 s divided by 50 at once; from the first call to the last, and for the whole command. Calls:
+relative to five per invocation, which Google ADK makes. If no call fails on purpose, votes
+that agree to 90 % are used.
 """
 
 import json
@@ -31,7 +32,7 @@ judge: {{provider: gemini, model: gemini-2.5-flash, base_url: "http://127.0.0.1:
 
 @contextmanager
 def gemini(agree: float, fail: float, told: dict[str, Any]) -> Iterator[int]:
-    """Serve, yield the port, and leave in `told` what was asked."""
+    """Serve, yield the port, and leave the received questions in `told`."""
     server = [sys.executable, str(Path(__file__).with_name("loopback_gemini.py"))]
     arguments = [str(DELAY_S), str(agree), str(fail)]
     with subprocess.Popen(
@@ -43,7 +44,7 @@ def gemini(agree: float, fail: float, told: dict[str, Any]) -> Iterator[int]:
 
 
 def write_suite(folder: Path) -> None:
-    """Write an evalset, and traces in which all is as expected."""
+    """Write an evalset, and traces in which everything is as expected."""
     (folder / "keys.env").write_text("GOOGLE_API_KEY=none\n")
     measure.write_evalset(folder / "bench.evalset.json", INVOCATIONS)
     cases = json.loads((folder / "bench.evalset.json").read_text())["eval_cases"]
@@ -62,9 +63,9 @@ def scores(folder: Path) -> list[float | None]:
 def judged(
     folder: Path, *, agree: float = 1.0, fail: float = 0.0, fresh: bool = False
 ) -> tuple[measure.Cost, Any]:
-    """Run the suite in `folder` and return what it took, and what the server saw.
+    """Run the suite in `folder`, and return what it took and what the server saw.
 
-    `fresh` is without the answers of the runs before.
+    `fresh` runs without the answers of earlier runs.
     """
     told: dict[str, Any] = {}
     if fresh:
@@ -96,7 +97,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_suite(folder)
-        # What disturbs a measurement only ever adds.
+        # Disturbances can only add time.
         runs = [judged(folder, agree=0.9, fresh=True) for _ in range(RUNS)]
         best = min(runs, key=lambda run: run[1]["took_s"])
         show(f"votes that agree to 90 %, best of {RUNS}", *best)

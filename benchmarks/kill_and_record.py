@@ -1,15 +1,15 @@
-"""Kills a run that records calls of models at random moments, and resumes it.
+"""Kills a run that records model calls at random moments, and resumes it.
 
 python benchmarks/kill_and_record.py [MOMENTS [SEED]]
 
-The provider never answers twice alike, so that a replay shows whether the cassette and the traces
-belong together.  What must hold after each kill, and for the run that resumes it:
+The provider never gives the same answer twice, so a replay shows whether the cassette and the
+traces belong together.  After each kill, and for the run that resumes it, the following must hold:
 
-- each line of the cassette that ends is complete, and what the agent got is in it;
-- no call that is in the cassette is made again;
-- at most one call of each conversation that was under way is missing, and is made again.
+- each terminated line of the cassette is complete, and every answer that the agent got is in it;
+- no call in the cassette is made again;
+- at most one call of each unfinished conversation is missing, and is made again.
 
-At last, each call is in the cassette once, and a replay with the provider gone shows the same.
+In the end, each call is in the cassette once, and a replay without the provider gives the same.
 """
 
 import json
@@ -79,13 +79,13 @@ CONCURRENCY, REPEATS, TURNS = 4, 2, 2
 EACH = {"plain": 2, "stream": 1}
 """How often the agent makes each kind of call, for each message."""
 KEYS = {"call", "agent", "evalset", "case", "repeat", "model", "request", "answer"}
-"""What a line of a cassette holds."""
+"""The content of a line of a cassette."""
 DELAY_S = 0.03
-"""The longest that the provider takes."""
+"""The longest time that the provider takes."""
 KILLS = 3
-"""How often one run is killed at most."""
+"""Maximum number of kills of one run."""
 END_S = 0.5
-"""The longest that a run goes on after its last call, to sort the cassette and to report."""
+"""The longest time that a run continues after its last call, to sort the cassette and to report."""
 
 
 class Moment(NamedTuple):
@@ -98,7 +98,7 @@ class Moment(NamedTuple):
 
 
 class Provider:
-    """Counts calls by what they begin with, and never answers twice alike."""
+    """Counts calls by their beginning, and never gives the same answer twice."""
 
     def __init__(self, chance: Random) -> None:
         self.calls: Counter[str] = Counter()
@@ -148,7 +148,7 @@ class _Server(ThreadingHTTPServer):
             self.provider.connections -= 1
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that were killed."""
+        """Ignore clients that were killed."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -165,12 +165,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer)
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving(provider: Provider) -> Iterator[None]:
-    """Let the provider answer at its `url`."""
+    """Serve the provider at its `url`."""
     with _Server(("127.0.0.1", 0), _Handler) as server:
         server.provider = provider
         provider.url = f"http://127.0.0.1:{server.server_port}/v1"
@@ -184,7 +184,7 @@ def serving(provider: Provider) -> Iterator[None]:
 
 
 class Outcome(NamedTuple):
-    """What one run that was killed came to."""
+    """The outcome of one killed run."""
 
     mode: str
     moments: tuple[Moment, ...]
@@ -195,7 +195,7 @@ class Outcome(NamedTuple):
 
 
 def write(folder: Path, cases: int, mode: str) -> Counter[str]:
-    """Write a project; return how often each call is to be made."""
+    """Write a project, and return the expected number of each call."""
     folder.mkdir(parents=True)
     (folder / "bot.py").write_text(AGENT)
     options = {"mode": mode, "concurrency": CONCURRENCY, "repeats": REPEATS}
@@ -222,7 +222,7 @@ def started(folder: Path, provider: Provider, *more: str) -> "subprocess.Popen[s
     return subprocess.Popen(
         [sys.executable, "-m", "ci_eval", "run", *more],
         cwd=folder,
-        env=os.environ | variables,  # noqa: TID251  # of the one who measures
+        env=os.environ | variables,  # noqa: TID251  # the caller's own
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -237,10 +237,10 @@ def kill(folder: Path, provider: Provider, moment: Moment, *more: str) -> None:
     while provider.calls.total() < before + moment.calls and process.poll() is None:
         time.sleep(0.001)
     time.sleep(moment.later_s)
-    with suppress(ProcessLookupError):  # it has ended already
+    with suppress(ProcessLookupError):  # it has already ended
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    # Calls that were made before the kill may be read and counted only now.
+    # Calls made before the kill may be read and counted only now.
     host, port = urlsplit(provider.url).netloc.split(":")
     with socket.create_connection((host, int(port))) as last:
         last.shutdown(socket.SHUT_WR)
@@ -250,7 +250,7 @@ def kill(folder: Path, provider: Provider, moment: Moment, *more: str) -> None:
 
 
 class Cassette(NamedTuple):
-    """What a cassette holds."""
+    """The content of a cassette."""
 
     calls: Counter[str]
     """How often each call is recorded."""
@@ -287,13 +287,13 @@ def recorded(folder: Path, problems: list[str]) -> Cassette:
 
 
 def _cut_off(folder: Path) -> list[bytes]:
-    """Return the lines that earlier kills left without an end; the next line closed them."""
+    """Return the lines that earlier kills left unterminated; the next line terminated them."""
     path = folder / "cut_off.log"
     return path.read_bytes().split(b"\n") if path.exists() else []
 
 
 def drawn(left: int, chance: Random) -> Moment:
-    """Return a moment of a run that has some calls left to make."""
+    """Return a random moment of a run that still has calls to make."""
     calls = chance.randint(0, left)
     return Moment(calls, chance.uniform(0, DELAY_S if 0 < calls < left else END_S))
 
@@ -301,7 +301,7 @@ def drawn(left: int, chance: Random) -> Moment:
 def killed(
     folder: Path, provider: Provider, expected: Counter[str], chance: Random
 ) -> tuple[list[Moment], int, list[str]]:
-    """Kill the project's run at random moments, resume it, and check what must hold."""
+    """Kill the project's run at random moments, resume it, and check the invariants."""
     moments: list[Moment] = []
     problems: list[str] = []
     known = Cassette(Counter(), set())
@@ -353,7 +353,7 @@ def observed(folder: Path, out: str = "ci-eval-report") -> dict[tuple[str, int],
 
 
 def replays(folder: Path, provider: Provider) -> list[str]:
-    """Replay with the provider gone; return what differs."""
+    """Replay without the provider, and return the differences."""
     process = started(folder, provider, "--models", "replay", "--out", "again")
     _, err = process.communicate()
     if process.returncode:
@@ -362,7 +362,7 @@ def replays(folder: Path, provider: Provider) -> list[str]:
 
 
 def try_moments(moments: int, seed: int, *, cases: int = 6) -> list[Outcome]:
-    """Kill runs at this number of random moments, and return what they came to."""
+    """Kill runs at this number of random moments, and return the outcomes."""
     chance = Random(seed)  # noqa: S311  # no secret
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as name:
@@ -380,7 +380,7 @@ def try_moments(moments: int, seed: int, *, cases: int = 6) -> list[Outcome]:
 
 
 def main(moments: int, seed: int) -> int:
-    """Print what became of the runs, and return how many went wrong."""
+    """Print the outcomes of the runs, and return the number of failures."""
     print(f"killed at {moments} moments of the seed {seed}, Python {sys.version.split()[0]}")
     outcomes = try_moments(moments, seed)
     for number, each in enumerate(outcomes, 1):

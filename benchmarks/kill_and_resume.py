@@ -1,9 +1,9 @@
-"""Kills a run at random moments, goes on with it, and compares with a run that nobody killed.
+"""Kills a run at random moments, resumes it, and compares it with an uninterrupted run.
 
 python benchmarks/kill_and_resume.py [MOMENTS [SEED]]
 
-Conversations have several messages, keep a state, and stop to be answered.  The agent notes each
-of its calls in a file, so that it shows what ran twice.
+Conversations have several messages, keep a state, and stop to wait for answers.  The agent writes
+each of its calls to a file, which shows what ran twice.
 """
 
 import fcntl
@@ -55,11 +55,11 @@ run: {concurrency: 3}
 """
 TURNS = ("hello", "refund", "again", "refund", "thanks")
 KILLS = 2
-"""How often one run is killed at most."""
+"""Maximum number of kills of one run."""
 
 
 class Outcome(NamedTuple):
-    """What one run that was killed came to."""
+    """The outcome of one killed run."""
 
     killed_after_s: tuple[float, ...]
     """Seconds since its agent was called first; one for each time."""
@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
 
 
 def write(folder: Path, cases: int) -> None:
-    """Write a project of so many cases."""
+    """Write a project with this number of cases."""
     folder.mkdir(parents=True)
     (folder / "bot.py").write_text(AGENT)
     (folder / "ci-eval.yaml").write_text(CONFIG)
@@ -90,7 +90,7 @@ def _case(number: int) -> dict[str, Any]:
 
 
 def killed(folder: Path, whole: Path, works_s: float, chance: Random) -> Outcome:
-    """Run the project in `folder`, kill it, go on, and compare with the run in `whole`."""
+    """Run the project in `folder`, kill it, resume it, and compare it with the run in `whole`."""
     moments, problems = [], []
     for number in range(chance.randint(1, KILLS)):
         moments.append(chance.uniform(0, works_s))
@@ -117,7 +117,7 @@ def killed(folder: Path, whole: Path, works_s: float, chance: Random) -> Outcome
 
 
 def _started(folder: Path, *more: str) -> "subprocess.Popen[str]":
-    """Start a run, and return it when the agent has been called, or it is over."""
+    """Start a run, and return it once the agent was called or the run ended."""
     before = len(_calls(folder))
     process = subprocess.Popen(
         [sys.executable, "-m", "ci_eval", "run", *more],
@@ -132,13 +132,13 @@ def _started(folder: Path, *more: str) -> "subprocess.Popen[str]":
 
 
 def _settle(folder: Path) -> None:
-    """Wait for the end of the orphaned worker, which holds a lock while it lives."""
+    """Wait until the orphaned worker ends; it holds a lock as long as it runs."""
     with (folder / "alive").open() as alive:
         fcntl.flock(alive, fcntl.LOCK_EX)
 
 
 def _calls(folder: Path) -> list[tuple[str, str]]:
-    """Return the calls of the agent: the process, and what was asked."""
+    """Return the agent's calls: the process and the message of each."""
     path = folder / "calls.log"
     lines = path.read_text().splitlines() if path.exists() else []
     return [(line.partition(" ")[0], line.partition(" ")[2]) for line in lines]
@@ -150,10 +150,10 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _journalled(folder: Path) -> set[str]:
-    """Return the journal's answers to messages, in the form of the agent's own notes."""
+    """Return the journal's answers to messages, in the format of the agent's own notes."""
     report = folder / "ci-eval-report"
     last = {row["eval_id"]: row for row in _rows(report / "underway.jsonl")}
-    # One that is over, and was killed before its trace was written, begins anew.
+    # A finished one that was killed before its trace was written starts again.
     last = {case: row for case, row in last.items() if "over" not in row}
     last |= {row["eval_id"]: row for row in _rows(report / "traces.jsonl")}
     return {
@@ -188,7 +188,7 @@ def _run(folder: Path) -> Any:
 
 
 def try_moments(moments: int, seed: int, *, cases: int = 20) -> list[Outcome]:
-    """Kill so many runs, each at random moments, and return what they came to."""
+    """Kill runs at this number of random moments, and return the outcomes."""
     chance = Random(seed)  # noqa: S311  # no secret
     with tempfile.TemporaryDirectory() as name:
         whole = Path(name) / "project"
@@ -202,7 +202,7 @@ def try_moments(moments: int, seed: int, *, cases: int = 20) -> list[Outcome]:
         kept = whole.rename(Path(name) / "whole")
         outcomes = []
         for _ in range(moments):
-            # In the same folder each time, for it names the suite.
+            # Always in the same folder, because its name is the suite's.
             write(whole, cases)
             outcomes.append(killed(whole, kept, works_s, chance))
             shutil.rmtree(whole)
@@ -210,7 +210,7 @@ def try_moments(moments: int, seed: int, *, cases: int = 20) -> list[Outcome]:
 
 
 def main(moments: int, seed: int) -> int:
-    """Say what became of so many runs, and return how many went wrong."""
+    """Print the outcomes of the runs, and return the number of failures."""
     print(f"{moments} runs, killed at moments of the seed {seed}, Python {sys.version.split()[0]}")
     outcomes = try_moments(moments, seed)
     for number, each in enumerate(outcomes, 1):

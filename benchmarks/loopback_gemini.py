@@ -1,14 +1,14 @@
-"""A Gemini on this machine that answers after a while; a process of its own.
+"""A fake Gemini on this machine that answers after a delay, in a separate process.
 
 python benchmarks/loopback_gemini.py DELAY_S AGREE FAIL
 
-Says its port, then serves until its input ends, and says what it was asked. The verdict on an
-invocation is "valid", and each sample says so with the probability AGREE; FAIL is the share of
-calls that go wrong, each in one of the ways that providers have. What a call gets depends on its
-words and on how often these were asked, so two runs get the same.
+Prints its port, serves until its input ends, and prints the questions it got. The verdict on an
+invocation is "valid", which each sample gives with probability AGREE. FAIL is the share of calls
+that fail, each in one of the ways in which real providers fail. The answer to a call depends on its
+text and on how often this text was sent, so two runs get the same answers.
 """
 
-# ruff: noqa: S311  # what is drawn depends on what was asked, and is no secret
+# ruff: noqa: S311  # random draws depend on the question, and need not be secret
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
-from random import Random  # noqa: TID251  # seeded with what was asked
+from random import Random  # noqa: TID251  # seeded with the question
 
 from aiohttp import web
 
@@ -24,7 +24,7 @@ WAYS = ("429", "500", "hang", "cut", "html")
 
 
 class Server:
-    """What was asked, and when."""
+    """The received questions, with their times."""
 
     def __init__(self, delay_s: float, agree: float, fail: float) -> None:
         self.delay_s = delay_s
@@ -64,7 +64,7 @@ class Server:
         if way == "hang":
             await asyncio.sleep(60)
         response = web.StreamResponse(headers={"Content-Length": "1000"})
-        with suppress(ConnectionError):  # who was kept waiting may have gone
+        with suppress(ConnectionError):  # the waiting client may have gone
             await response.prepare(request)
             await response.write(b'{"candidates": [{"con')
         if request.transport:

@@ -1,9 +1,9 @@
-"""Recorded cases by the thousand: whether time is linear, and what memory they take.
+"""Thousands of recorded cases: checks that time is linear, and measures memory.
 
 python benchmarks/many_cases.py [--check] [CASES …]        (default: 25000 50000 100000)
 
-`--check` ends with 1 where, of the largest size against the smallest, a case takes more than 1.1 of
-the CPU time, or each further case more than 600 bytes of memory for each of its two criteria.
+`--check` exits with 1 if, comparing the largest size with the smallest, a case takes more than 1.1
+times the CPU time, or each additional case takes more than 600 bytes of memory per criterion.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Runs `ci-eval` and says what it took: CPU of all its processes, memory of the largest."""
+"""Runs `ci-eval` and measures it: CPU time of all its processes, memory of the largest."""
 
 import json
 import os
@@ -19,7 +19,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # noqa: TID251  # for the progr
 
 
 class Cost(NamedTuple):
-    """What a command took."""
+    """The resources that a command took."""
 
     cpu_s: float
     """User and system time of the command and all its children."""
@@ -35,7 +35,7 @@ def ci_eval(*arguments: str, folder: Path) -> Cost:
 
 
 def measure(command: list[str], folder: Path) -> Cost:
-    """Run `command` in `folder` in a process of its own that is asked what it took."""
+    """Run `command` in `folder`, in a separate process that reports its resources."""
     probe = (
         "import json,resource,subprocess,sys,time;"
         "begun=time.perf_counter();"
@@ -57,9 +57,9 @@ def measure(command: list[str], folder: Path) -> Cost:
 
 
 def measure_tree(command: list[str], folder: Path) -> Cost:
-    """Run `command` in `folder`; its memory is the peak of what all its processes have together.
+    """Run `command` in `folder`; the memory is the peak of all its processes together.
 
-    Shared pages count once (PSS), sampled every 10 ms, so this is for Linux.
+    Shared pages count once (PSS), sampled every 10 ms. Linux only.
     """
     before, begun = os.times(), now()
     process = subprocess.Popen(
@@ -97,7 +97,7 @@ def medians(runs: list[Cost]) -> Cost:
 
 
 def best(runs: list[Cost]) -> Cost:
-    """Return the run with the least CPU: what disturbs a measurement only ever adds."""
+    """Return the run with the least CPU time: disturbances can only add to it."""
     return min(runs)
 
 
@@ -116,7 +116,7 @@ def question(number: int) -> str:
 
 
 def answer(text: str) -> str:
-    """Return the agent's answer: not word by word what is expected."""
+    """Return the agent's answer, which is not word for word the expected one."""
     return f"The weather in {text.rsplit('in ', maxsplit=1)[-1][:-1]} is sunny at 20 degrees today."
 
 
@@ -143,7 +143,7 @@ def _case(number: int) -> dict[str, Any]:
 
 
 def write_recording(path: Path, cases: int) -> None:
-    """Write what a recorded agent did in these cases."""
+    """Write the traces of a recorded agent for these cases."""
     with path.open("w") as file:
         for number in range(cases):
             case = _case(number)
@@ -161,7 +161,7 @@ criteria:
 
 
 def positive(text: str) -> int:
-    """Return the whole number above 0 that an argument of a command is."""
+    """Return a command-line argument as a whole number above 0."""
     if not text.isdecimal() or not int(text):
         raise ArgumentTypeError(f"{text!r} is no whole number above 0")
     return int(text)
@@ -176,7 +176,7 @@ def report(name: str, cost: Cost) -> None:
 
 
 def environment() -> str:
-    """Return the environment that the numbers depend on."""
+    """Return the environment that affects the measurements."""
     pages = resource.getpagesize()
     return f"Python {sys.version.split()[0]}, {os.cpu_count()} CPUs, pages of {pages} bytes"
 

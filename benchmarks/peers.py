@@ -1,4 +1,4 @@
-"""The rules by which peers block a pull request, and a plain test, on the same draws."""
+"""The rules by which other tools block a pull request, and a plain test, on the same draws."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -11,11 +11,11 @@ from populations import THRESHOLD, Agents, Observer, Values
 from ci_eval.stats.intervals import t_quantile
 
 FALSE_BLOCK = 0.02
-"""At which rate the plain test may block for nothing."""
+"""The rate at which the plain test may block an unchanged agent."""
 
 
 class Draws(NamedTuple):
-    """What one pull request and its baseline observed."""
+    """The observations of one pull request and its baseline."""
 
     agents: Agents
     past: Sequence[Values]
@@ -28,7 +28,7 @@ class Draws(NamedTuple):
 
 
 def peers(draws: Draws) -> Iterator[str]:
-    """Yield the rules by which this pull request is blocked, under any criterion."""
+    """Yield the rules that block this pull request, under any criterion."""
     now, newest = draws.now.mean(axis=0), draws.past[0].mean(axis=0)
     if ((newest >= THRESHOLD) & (now < THRESHOLD)).any():
         yield "any case flips"
@@ -46,7 +46,7 @@ def peers(draws: Draws) -> Iterator[str]:
 def t_test(differences: NDArray[np.float64]) -> bool:
     """Return True if any criterion dropped: Student's t at 2 %, corrected by Bonferroni.
 
-    Where no difference differs from another, it has dropped when they are negative.
+    If all differences are equal, the criterion dropped if they are negative.
     """
     criteria, cases = differences.shape
     errors = differences.std(axis=1, ddof=1) / np.sqrt(cases)

@@ -1,7 +1,7 @@
-"""Agents whose true quality is known, and what runs of them observe: draws for simulations.
+"""Random agents of known true quality, and the observations of their runs, for simulations.
 
-A suite has some cases and `CRITERIA` criteria.  Each case has, under each criterion, a chance
-of its own; the chances of one case go together, and so do the outcomes of one trial.
+A suite has some cases and `CRITERIA` criteria.  Each case has its own chance under each criterion;
+the chances of one case are correlated, and so are the outcomes of one trial.
 """
 
 import math
@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 CRITERIA = 4
 """How many criteria judge each trial."""
 THRESHOLD = 0.5
-"""A case passes a criterion when the mean of its trials is at least this."""
+"""A case passes a criterion if the mean of its trials is at least this."""
 _NORMAL = NormalDist()
 
 Chances = NDArray[np.float64]
-"""The chance of each criterion (rows) to be met by each case (columns)."""
+"""The chance that each criterion (rows) is met by each case (columns)."""
 Values = NDArray[np.float64]
-"""What was measured, from 0 to 1: by trial of a case, criterion and case."""
+"""The measured values, from 0 to 1, by trial of a case, criterion and case."""
 
 
 class Agents(NamedTuple):
-    """The agent before a change, which the baseline observed, and after it."""
+    """The agent before a change, as observed by the baseline, and after it."""
 
     before: Chances
     after: Chances
@@ -35,7 +35,7 @@ class Agents(NamedTuple):
 
 @dataclass(frozen=True)
 class Population:
-    """How an agent does in the cases of a suite."""
+    """How well an agent does in the cases of a suite."""
 
     chances: Callable[[Generator, int, float], Chances]
     """Draws the chances of so many cases; the chances of one case have this correlation."""
@@ -60,7 +60,7 @@ def _gamma(rng: Generator, shape: float, cases: int, correlation: float) -> Chan
 
 
 def fixed(rng: Generator, cases: int, _: float) -> Chances:
-    """Draw an agent that does the same each time: it meets four fifths of the cases."""
+    """Draw an agent that always does the same: it passes four fifths of the cases."""
     return (rng.random((CRITERIA, cases)) < 0.8).astype(float)
 
 
@@ -76,7 +76,7 @@ POPULATIONS: Mapping[str, Population] = {
     "flakes 1 in 300": Population(flaking(1 / 300)),
     "flakes 1 in 1000": Population(flaking(1 / 1000)),
 }
-"""Agents by what they are called in the table."""
+"""Agents by their names in the table."""
 
 
 # --- What changes -----------------------------------------------------------------------------
@@ -114,10 +114,10 @@ CHANGES: Mapping[str, Callable[[Chances], Agents]] = {
     "5 points in one criterion": _one_drops(0.05),
     "a solid case breaks": _one_breaks,
 }
-"""What a pull request does, by what the table calls it.
+"""The effects of a pull request, by their names in the table.
 
-The first criterion is the one that drops, by so much of its chance in each case; what breaks
-is its first case, which always passed and now never does.
+If one criterion drops, it is the first one, by that share of its chance in each case.  If a case
+breaks, it is the first one, which always passed and now never does.
 """
 
 
@@ -127,7 +127,7 @@ is its first case, which always passed and now never does.
 class Observer:
     """Tries an agent: the outcomes of one trial have a Gaussian copula with `correlation`.
 
-    `within` is what the trials of a case in one run have in common: 0 draws them independently.
+    `within` is the correlation of the trials of a case in one run: 0 draws them independently.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Observer:
 
 
 def _limits(chances: Chances, levels: int) -> NDArray[np.float64]:
-    """Return below which hidden value each level is reached: normal quantiles of its chance."""
+    """Return the hidden value below which each level is reached: normal quantiles of its chance."""
     ways = [
         math.comb(levels, k) * chances**k * (1 - chances) ** (levels - k) for k in range(levels + 1)
     ]

@@ -1,6 +1,6 @@
-"""One simulated pull request: the draws, the verdict of the gate, and what peers would say.
+"""One simulated pull request: the draws, the verdict of the gate, and the verdicts of peers.
 
-What the gate wants to have drawn again is drawn from the agent as it is now.
+Trials that the gate wants to draw again are drawn from the agent as it is now.
 """
 
 import zlib
@@ -83,7 +83,7 @@ class Scene:
 
     @property
     def planned(self) -> int:
-        """How many trials a run has, without those that are drawn again."""
+        """The number of trials of a run, without those that are drawn again."""
         return self.cases * self.repeats
 
     def rng(self, seed: int, number: int) -> Generator:
@@ -98,7 +98,7 @@ class Scene:
 
 @dataclass
 class Counts:
-    """What was found in several pull requests of one kind."""
+    """The results of several pull requests of one kind."""
 
     prs: int = 0
     found: Counter[str] = field(default_factory=Counter)
@@ -110,7 +110,7 @@ class Counts:
     """Intervals that hold the true effect."""
 
     def add(self, other: "Counts") -> None:
-        """Count more of the same kind."""
+        """Add results of the same kind."""
         self.prs += other.prs
         self.found += other.found
         self.trials += other.trials
@@ -119,7 +119,7 @@ class Counts:
 
 
 def simulate(scene: Scene, seed: int, numbers: range) -> Counts:
-    """Simulate the pull requests of these numbers."""
+    """Simulate the pull requests with these numbers."""
     counts = Counts()
     for number in numbers:
         counts.add(_simulate_one(scene, scene.rng(seed, number)))
@@ -148,7 +148,7 @@ def draw(scene: Scene, rng: Generator) -> Draws:
     agents = CHANGES[scene.change](chances)
 
     def observer(chances: Chances, shift: float, stuck: Chances | None = None) -> Observer:
-        # What always passes, or never does, does so on any day.
+        # A case that always passes, or never does, does so on any day.
         varies = (chances > 0) & (chances < 1)
         moved = np.where(varies, np.clip(chances + shift, 0, 1), chances)
         shown = moved if stuck is None else moved * (1 - stuck)
@@ -170,7 +170,7 @@ def draw(scene: Scene, rng: Generator) -> Draws:
 
 @dataclass
 class _Arm:
-    """One version of the agent, as far as it was tried."""
+    """One version of the agent, with the trials drawn so far."""
 
     observer: Observer
     tally: Tally
@@ -204,7 +204,7 @@ class _Arm:
 
 
 class _PullRequest:
-    """What the gate sees of one, as far as it was tried."""
+    """The gate's view of a version, with the trials drawn so far."""
 
     def __init__(self, scene: Scene, rng: Generator) -> None:
         self.draws = draw(scene, rng)
@@ -235,7 +235,7 @@ class _PullRequest:
         )
 
     def rerun(self) -> None:
-        """Draw again what the gate wants and can afford, until it wants no more."""
+        """Draw the trials that the gate wants and can afford, until it wants no more."""
         plan = _plan(self._scene, self._gate)
         plans = Plans(plan, plan if self._scene.arms else None)
         base = (_META, self.base) if self._scene.arms else None
@@ -281,7 +281,7 @@ def _add_round(column: Column, case: str, observed: Sequence[float]) -> None:
 
 
 def _said(report: Report) -> Iterator[str]:
-    """Yield what the gate says: it blocks, it is in doubt, it suspects the first case."""
+    """Yield the gate's findings: it blocks, it is in doubt, it suspects the first case."""
     if report.verdict.outcome == "failed":
         yield "blocked"
     elif any(reason.severity == "warns" for reason in report.verdict.reasons):
@@ -297,7 +297,7 @@ def _said(report: Report) -> Iterator[str]:
 
 
 def _covering(report: Report, agents: Agents) -> Iterator[bool]:
-    """Say of each interval whether it holds the true effect."""
+    """Return for each interval whether it contains the true effect."""
     deltas = report.comparison.deltas if report.comparison else ()
     effects = (agents.after - agents.before).mean(axis=1).tolist()
     for delta, effect in zip(deltas, effects, strict=False):

@@ -1,11 +1,11 @@
-"""What a Ray cluster costs: 400 trials of 0.2 s on two machines, and the driver's CPU for a trial.
+"""The cost of a Ray cluster: 400 trials of 0.2 s on two machines, and the driver's CPU per trial.
 
 python benchmarks/ray_cluster.py [--check]      needs `pip install 'ci-eval[ray]'`
 
-Both machines are this one: each runs a task of 8 trials at a time. `--check` ends with 1 if the 400
-trials take more than 1.25 times what they ideally would after the start, or if ci-eval takes more
-than 3 ms of CPU for a trial on the cluster, scoring included. What a run of few trials takes is
-subtracted from both: it is the start.
+Both machines are this one: each runs a task of 8 trials at a time. `--check` exits with 1 if the
+400 trials take more than 1.25 times the ideal time, or if ci-eval takes more than 3 ms of CPU per
+trial on the cluster, scoring included. The start is subtracted from both: it is what a run of few
+trials takes.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def main() -> int:
         cluster(sockets) as address,
     ):
         folder = Path(name)
-        run(folder, address, trials=AT_ONCE, sleep_s=0, engine="ray")  # starts processes of Ray
+        run(folder, address, trials=AT_ONCE, sleep_s=0, engine="ray")  # starts Ray processes
         start = run(folder, address, trials=AT_ONCE, sleep_s=SLEEP_S, engine="ray").wall_s
         whole = run(folder, address, trials=TRIALS, sleep_s=SLEEP_S, engine="ray").wall_s
         ideal = (TRIALS - AT_ONCE) / AT_ONCE * SLEEP_S

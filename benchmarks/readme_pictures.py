@@ -30,7 +30,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         run = [sys.executable, "-m", "ci_eval", "run", "-c", "examples/regression/ci-eval.yaml"]
-        # It fails, which is what the picture shows.
+        # The run fails, which is what the picture shows.
         subprocess.run([*run, "--out", name, "-q"], cwd=ROOT, check=False)
         npm = ["npm", "install", "--silent", "--prefix", name, "github-markdown-css@5"]
         subprocess.run(npm, check=True)

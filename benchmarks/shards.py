@@ -1,11 +1,11 @@
-"""A suite in shards: whether merged it is what one job writes, and how evenly the shards end.
+"""A suite in shards: whether the merge equals a run in one job, and how balanced the shards are.
 
 python benchmarks/shards.py [--trials 2000] [--suites 200] [--seed 2] [--check]
 
-`--check` ends with 1 if the documents differ in more than times and ids, or if in more than 1 % of
-simulated suites the longest shard takes more than 1.15 times what it ideally would: cases have
-log-normal durations, no two trials of a case take the same time, and five runs are stored.  With
-durations that are known before, each ends within 1.01; the rest is what no plan can foresee.
+`--check` exits with 1 if the documents differ in more than times and ids, or if in more than 1 % of
+simulated suites the longest shard takes more than 1.15 times the ideal time: cases have log-normal
+durations, no two trials of a case take the same time, and five runs are stored.  If the durations
+are known in advance, each suite stays within 1.01; the rest is noise that no plan can foresee.
 """
 
 import argparse
@@ -40,7 +40,7 @@ baseline: {store: file}
 run: {repeats: 2}
 """
 BEFORE = "def answer(text):\n    return 'yes'\n"
-# One case breaks with the live agent, which raises for others; the recording differs, too.
+# With the live agent, one case breaks and others raise errors; the recording differs, too.
 AFTER = """\
 def answer(text):
     number = int(text.split()[-1])
@@ -98,7 +98,7 @@ def commit(folder: Path) -> None:
 
 
 def ci_eval(folder: Path, *arguments: str, codes: tuple[int, ...]) -> None:
-    """Run a command, which must end with one of `codes`."""
+    """Run a command, which must exit with one of `codes`."""
     command = [sys.executable, "-m", "ci_eval", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode not in codes:
@@ -146,7 +146,7 @@ def differences(trials: int) -> list[str]:
 def simulated(suites: int, seed: int) -> np.ndarray:
     """Return the factors of simulated suites, planned from stored durations and from the true ones.
 
-    A factor is by how much the longest shard exceeds what it ideally takes.
+    A factor is the longest shard's time divided by the ideal time.
     """
     rng = np.random.default_rng(seed)
     found = []
@@ -170,7 +170,7 @@ def places(seconds: np.ndarray) -> dict[Place, float]:
 
 
 def factor(shards: list[list[Place]], takes: np.ndarray) -> float:
-    """Return how long the longest shard takes, in what it would take at best."""
+    """Return the longest shard's time divided by the best possible one."""
     taken = [float(sum(takes[int(case)] for _, _, case in shard)) for shard in shards]
     return max(taken) / max(sum(taken) / len(shards), float(takes.max()))
 

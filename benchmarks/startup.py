@@ -1,4 +1,4 @@
-"""How long a command takes that has nothing to do.
+"""How long a command with nothing to do takes.
 
 python benchmarks/startup.py
 """

@@ -1,4 +1,4 @@
-"""1,000 one-tool cases of a Python callable: trajectory and ROUGE, all reports, compared.
+"""1,000 one-tool cases of a Python callable: trajectory, ROUGE, all reports, and a comparison.
 
 python benchmarks/thousand_cases.py [CASES]
 """
@@ -33,7 +33,7 @@ def prepare(folder: Path, cases: int) -> None:
 
 
 def main(cases: int) -> None:
-    """Measure, with a baseline stored before."""
+    """Measure with a stored baseline."""
     print(measure.environment())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,10 +1,10 @@
-"""Verdicts of whole jobs: real agents in git repositories, by the command.
+"""Verdicts of whole jobs: the command runs real agents in git repositories.
 
     python benchmarks/whole_jobs.py [--jobs N] [--only TEXT] [--check]
 
 Each job commits an agent to a new repository, stores one run with one repeat, changes the agent on
-a branch, and runs the suite there with the default settings.  `--check` ends with 1 where a job
-ends otherwise than it should.
+a branch, and runs the suite on the branch with the default settings.  `--check` exits with 1 if a
+job ends with the wrong verdict.
 """
 
 import argparse
@@ -69,7 +69,7 @@ KINDS = (
 
 
 def job(kind: Kind, _: int) -> bool:
-    """Do one job, and return whether it ended as it should."""
+    """Run one job, and return True if it ended as it should."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         run = partial(_run, root)
@@ -121,6 +121,6 @@ if __name__ == "__main__":
     )
     parser.add_argument("--jobs", type=measure.positive, default=20, help="jobs of each kind")
     parser.add_argument("--only", default="", help="kinds whose name contains this")
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a job ends wrongly")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a job ends wrongly")
     given = parser.parse_args()
     sys.exit(main(given.jobs, given.only, check=given.check))

@@ -1,7 +1,7 @@
-"""What `host/action.yml` runs: hands the inputs to ci-eval as a container gets them.
+"""Script of `host/action.yml`: passes the inputs to ci-eval as a container action gets them.
 
-A composite action gets no `INPUT_…` from the runner.  Its inputs come in one variable, as JSON: no
-shell reads their names, of which some have hyphens, and none of their text.
+A composite action gets no `INPUT_…` from the runner.  Its inputs come in one variable, as JSON, so
+that no shell reads their text or their names, some of which have hyphens.
 """  # noqa: INP001  # a script of the action, not a module
 
 import json
@@ -11,11 +11,11 @@ import sys
 
 INPUTS = "CI_EVAL_INPUTS"
 INTERPRETER = "CI_EVAL_INTERPRETER"
-"""What agents that name no `interpreter` run under: the Python of the job, not that of ci-eval."""
+"""The Python of agents that name no `interpreter`: the job's own, not that of ci-eval."""
 
 
 def prepare(env: "os._Environ[str] | dict[str, str]") -> None:
-    """Make of `env` what the runner gives to a container action."""
+    """Change `env` to what the runner passes to a container action."""
     for name, value in json.loads(env.pop(INPUTS)).items():
         env[f"INPUT_{name.replace(' ', '_').upper()}"] = value
     found = shutil.which("python", path=env.get("PATH")) or shutil.which(
