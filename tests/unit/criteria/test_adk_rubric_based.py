@@ -312,7 +312,7 @@ def test_a_rubric_without_a_verdict_makes_the_score_an_error():
     found = judged(made(rubric("a"), rubric("b")), expecting("x"), did("y"), verdicts(a="yes"))
 
     assert found.score.status is Status.ERROR
-    assert found.score.reason.endswith("the rubric 'b': m1: no answer says anything of it")
+    assert found.score.reason.endswith("the rubric 'b': m1: no answer mentions it")
     assert [each["verdict"] for each in found.evidence[0]["rubrics"]] == ["yes", None]
 
 
