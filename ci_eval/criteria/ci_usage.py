@@ -91,7 +91,7 @@ class Cost(Consumption):
         if not any(usage.unpriced for usage in metered):
             return self.unreported
         names = f": {', '.join(map(repr, models))}" if models else ""
-        return f"calls of models without a known price or usage{names}; set `models.prices`"
+        return f"model calls without a known price or usage{names}; set `models.prices`"
 
     def _cost(self, invocation: Invocation) -> float | None:
         if (usage := invocation.metered) is None:

@@ -295,7 +295,7 @@ def test_an_unknown_price_is_shown_as_not_measured_with_the_way_out(project, mod
     reasons = [each["reason"] for row in results for each in row["scores"] if each.get("reason")]
     assert (
         reasons
-        == ["calls of models without a known price or usage: 'own-model'; set `models.prices`"] * 2
+        == ["model calls without a known price or usage: 'own-model'; set `models.prices`"] * 2
     )
 
 

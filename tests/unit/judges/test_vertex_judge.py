@@ -235,7 +235,7 @@ def test_calls_do_not_wait_for_each_other(installed: Install) -> None:
 @pytest.mark.parametrize("text", ["Is it so?", "[]", "{}", '{"metric": 1}', '{"metric": "x"}'])
 def test_what_is_no_measurement_is_refused(installed: Install, text: str) -> None:
     package = installed(lambda: result(1.0))
-    with pytest.raises(JudgeError, match="measures, and cannot answer adk/x"):
+    with pytest.raises(JudgeError, match="service cannot answer questions of adk/x"):
         ask(text=text)
     assert package.made == []
 

@@ -262,7 +262,7 @@ def test_a_persona_that_would_never_be_heard_of_is_told(talks: Talks, suite: Sui
     talks.more = f"simulator: {{custom_instructions: {OWN}}}"
     (said,) = talks.problems(evalset, criteria=(LENGTH,))
 
-    assert said.startswith("error e.json:20: case 'played': has a persona, and the ")
+    assert said.startswith("error e.json:20: case 'played': has a persona, but the ")
     assert suite.problems(evalset, criteria=(LENGTH,)) == []
 
 
