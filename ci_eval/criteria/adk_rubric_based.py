@@ -61,8 +61,8 @@ class RubricBased(AdkJudged):
     @model_validator(mode="after")
     def _own_type(self) -> Self:
         if self.rubric_type not in (None, self.kind):
-            given = repr(self.rubric_type)
-            raise ValueError(f"'rubric_type' must be {self.kind!r} for this criterion, not {given}")
+            message = f"'rubric_type' must be {self.kind!r} here, not {self.rubric_type!r}"
+            raise ValueError(message)
         return self
 
     def lacks(self, case: EvalCase) -> str:

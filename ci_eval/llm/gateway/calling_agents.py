@@ -183,7 +183,7 @@ async def behind_gateway(
 
 
 def _without(keys: Sequence[str], variables: Mapping[str, V]) -> dict[str, V]:
-    """Return the variables whose values contain none of the keys."""
+    """Return the variables that neither are key variables nor contain one of the keys."""
     return {
         name: value
         for name, value in variables.items()

@@ -124,7 +124,7 @@ def test_a_case_is_told_to_have_what_cannot_be_judged():
     [
         ({"rubrics": [rubric("a"), rubric("a")]}, "duplicate rubric id 'a'"),
         ({"rubrics": [rubric("a", None)]}, "the rubric 'a' has no text"),
-        ({"rubric_type": TOOLS}, f"must be '{RESPONSE}' for this criterion, not '{TOOLS}'"),
+        ({"rubric_type": TOOLS}, f"must be '{RESPONSE}' here, not '{TOOLS}'"),
     ],
 )
 def test_own_rubrics_that_make_no_sense_are_refused(given: dict[str, Any], message: str):
