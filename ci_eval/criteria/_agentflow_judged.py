@@ -20,7 +20,7 @@ from ci_eval.records.cases import EvalCase, Invocation, Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 
-UNREADABLE = Sample(0.5, "the answer is no JSON, which the package scores 0.5")
+UNREADABLE = Sample(0.5, "the answer is not JSON, and the package scores it 0.5")
 
 
 class Ask(NamedTuple):
@@ -49,10 +49,10 @@ class AgentFlowJudged(JudgedCriterion):
     """AgentFlow's choice of OpenAI API. Has no effect: `judge: {api: …}` sets it for all
     criteria."""
     semantics: Literal["documented", "observed"] = "documented"
-    """`observed` computes what the published package 10xscale-agentflow 0.10.1 does instead. It
-    shows the judge the first user message and the last response; an agent without a response
-    passes with 1; an answer that is not JSON scores 0.5, and scores may lie outside of 0 and 1.
-    Unlike in the package, a missing answer is an error."""
+    """`observed` does what the published package 10xscale-agentflow 0.10.1 does instead. The judge
+    sees the first user message and the last response; an agent without a response passes with 1;
+    an answer that is not JSON scores 0.5, and scores may be below 0 or above 1. Unlike in the
+    package, a missing answer is an error."""
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -73,12 +73,12 @@ class AgentFlowJudged(JudgedCriterion):
         return super().lacks(case) or self.needs(case)
 
     def needs(self, case: EvalCase) -> str:
-        """Return the part of `case` that the score needs and is missing; empty if none."""
+        """Return which part of `case` the score needs but is missing; empty if none is."""
         del case
         return ""
 
     def unknown(self, case: EvalCase, trace: Trace) -> str:
-        """Return the observation that the documented score needs and is missing."""
+        """Return which observation the documented score needs but is missing; empty if none is."""
         del case, trace
         return ""
 
@@ -101,7 +101,7 @@ class AgentFlowJudged(JudgedCriterion):
         if self.semantics == "observed":
             skipped = self.passed_over(trace)
             if skipped:
-                return self.scored(1.0, reason=f"{skipped}, which the package passes")
+                return self.scored(1.0, reason=f"{skipped}, so the package passes the case")
             return await self._judged(self.observed(case, trace), panel, unread=UNREADABLE)
         unknown = self.unknown(case, trace)
         if unknown:
@@ -138,7 +138,7 @@ def first_and_last(trace: Trace) -> dict[str, Json]:
     return {"conversation": [], "question": first.user, "response": last.response}
 
 
-# --- Answers, as the package reads them --------------------------------------------------------
+# --- Answers, parsed like the package ----------------------------------------------------------
 
 
 def read_observed(text: str, *, united: str = "", categories: Sequence[str] = ()) -> Sample:
@@ -147,18 +147,19 @@ def read_observed(text: str, *, united: str = "", categories: Sequence[str] = ()
     An answer that is not JSON scores 0.5, a missing score is 0, and scores outside of [0, 1] are
     accepted.  JSON that is not an object, or whose score is not a number, does not count.
 
-    `united` names the list beside the score, which is merged as a set; if it cannot be a set, there
-    is no score.  If one of the `categories` of an answer has no number, its list is ignored.
+    `united` names a list beside the score; the package merges these lists into a set, so there is
+    no score if that is impossible.  If one of an answer's `categories` is not a number, its list is
+    ignored.
     """
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return UNREADABLE
     if not isinstance(found, dict):
-        return Sample(None, "the answer is no object")
+        return Sample(None, "the answer is not a JSON object")
     score = _float(found.get("score", 0.0))
     if score is None:
-        return Sample(None, "its score is no number")
+        return Sample(None, "its score is not a number")
     details = {united: texts_in(found, united)} if united else {}
     is_left_out = not united or not _have_numbers(found, categories)
     fatal = "" if is_left_out else _not_united(found, united)
@@ -186,4 +187,4 @@ def _not_united(found: Mapping[str, Json], key: str) -> str:
         return ""
     if isinstance(value, list) and not any(isinstance(each, list | dict) for each in value):
         return ""
-    return f"{key!r} cannot be merged with those of other answers, as the package does"
+    return f"the values under {key!r} cannot be merged into a set, as the package does"

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 
 def best_total(worth: Sequence[Sequence[float]]) -> float:
-    """Return the highest total if each row is paired with a column of its own.
+    """Return the highest total if each row is paired with a different column.
 
-    If there are more rows than columns, the other rows stay unpaired.  This is the Hungarian method
-    with shortest augmenting paths (Kuhn 1955; Jonker and Volgenant 1987); it takes time
-    proportional to the smaller number squared times the larger.
+    If there are more rows than columns, the surplus rows stay unpaired.  This is the Hungarian
+    method with shortest augmenting paths (Kuhn 1955; Jonker and Volgenant 1987); its time is
+    proportional to the square of the smaller number times the larger.
     """
     if not worth or not worth[0]:
         return 0.0

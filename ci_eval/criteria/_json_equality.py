@@ -21,8 +21,9 @@ def equal(expected: Json, actual: Json) -> bool:
 def within(expected: Json, actual: Json) -> bool:
     """Return True if `actual` contains `expected`.
 
-    An object contains another if it has each of its keys with a value that contains the other's; a
-    list if each element of the other is contained in some element of it.
+    An object contains another if it has all the other's keys, each with a value that contains the
+    other's value; a list contains another if each element of the other is contained in one of its
+    own.
     """
     match expected, actual:
         case dict(), dict():

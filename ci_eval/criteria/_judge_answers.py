@@ -1,4 +1,4 @@
-"""Parsers for judges' answers: the requested JSON, and the texts that ADK's judges write."""
+"""Parsers for judges' answers: the requested JSON, and the text formats of ADK's judges."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _FENCE = "```"
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Parse a JSON object, also in a fenced code block; return `None` if it is not one."""
+    """Parse a JSON object, which may be in a fenced code block; `None` if it is not one."""
     try:
         value = parse_json(_unfenced(text.strip()))
     except ValueError:
@@ -21,7 +21,7 @@ def json_object(text: str) -> dict[str, Any] | None:
 
 
 def _unfenced(text: str) -> str:
-    """Return the content of the fenced code block that `text` is, or `text` itself."""
+    """Return the content of `text` if it is a fenced code block, else `text` itself."""
     first, _, rest = text.partition("\n")
     is_block = first.startswith(_FENCE) and rest.endswith(_FENCE)
     return rest.removesuffix(_FENCE) if is_block else text

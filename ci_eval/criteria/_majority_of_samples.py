@@ -2,7 +2,7 @@
 
 A sample can vote on several labels at once.  A label is yes if more samples say yes than no, so a
 tie is no; an answer that cannot be parsed does not vote.  A sample without any answer could have
-voted either way, so the others must decide without it.
+voted either way, so there is a verdict only if the other votes decide regardless of it.
 
 The first batch is the smallest that can decide; as soon as the remaining samples cannot change any
 label, they are not drawn.
@@ -45,7 +45,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Tally:
-    """The votes on one label, and the missing ones."""
+    """The votes on one label, including the open ones."""
 
     yes: int
     no: int
@@ -118,7 +118,7 @@ def _verdict(drawn: Sequence[Reading[Votes]], label: str, seat: Seat) -> Verdict
     found = tally(drawn, label, left=seat.samples - len(drawn))
     given = [each.value[label] for each in drawn if each.value and label in each.value]
     lost: list[Json] = [each.reason for each in drawn if each.value is None]
-    reason = lost[0] if lost else "no answer says anything of it"
+    reason = lost[0] if lost else "no answer mentions it"
     unread = {"unread": lost} if lost else {}
     return _decision(found, given, f"{seat.name}: {reason}", {"drawn": len(drawn), **unread})
 
@@ -139,7 +139,7 @@ def _by_jury(panel: Panel, verdicts: Sequence[Verdict]) -> Verdict:
 def _decision(
     found: Tally, votes: Sequence[Vote | Verdict], reason: str, evidence: dict[str, Json]
 ) -> Verdict:
-    """Return the majority of `votes`; `reason` is for the case that they cannot decide."""
+    """Return the majority of `votes`; `reason` is used if they cannot decide."""
     evidence = {"votes": {"yes": found.yes, "no": found.no}, **evidence}
     if found.decided is None:
         return Verdict(None, reason, "", evidence)

@@ -1,8 +1,8 @@
-"""Mean of the scores that a judge's samples give.
+"""Mean of the scores in a judge's samples.
 
-All samples are drawn at once.  An answer that cannot be parsed does not count; the mean is that of
-the others.  A sample without any answer could have been anything, so there is no mean without it.
-For a jury, the mean of the judges' means counts.
+All samples are drawn at once.  An answer that cannot be parsed is left out of the mean.  A sample
+without any answer could have had any score, so there is no mean without it.  For a jury, the mean
+of the judges' means counts.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ class Sample(NamedTuple):
     """The content of one answer."""
 
     score: float | None
-    """`None` if it does not count."""
+    """`None` if the sample does not count."""
     rationale: str = ""
     details: Mapping[str, Json] = {}
     """Further evidence."""
     fatal: str = ""
-    """Why there is no mean, whatever the other samples say."""
+    """Why there can be no mean, whatever the other samples say."""
 
 
 class Mean(NamedTuple):
@@ -50,8 +50,8 @@ async def mean_of(
 ) -> Mean:
     """Return the mean of the panel's scores for `question`, parsed by `read`.
 
-    A jury agrees if all of its judges' means pass, or none does.  `unread` is the sample to use for
-    an answer that cannot be parsed, if it is to count.
+    A jury agrees if all of its judges' means pass, or none does.  `unread` replaces an answer that
+    cannot be parsed; without it, such an answer does not count.
     """
     asking = (_by_one(seat, question, read, unread) for seat in panel.judges)
     by_judge = await asyncio.gather(*asking)
@@ -99,7 +99,7 @@ def _mean(
         return Mean(None, next(filter(None, reasons)), evidence)
     value = float(mean(known))
     if not math.isfinite(value):
-        return Mean(None, "the scores have no mean that is a number", evidence)
+        return Mean(None, "the mean of the scores is not a finite number", evidence)
     return Mean(value, "", evidence)
 
 

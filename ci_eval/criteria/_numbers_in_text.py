@@ -12,7 +12,7 @@ DecimalMark = Literal[".", ","]
 def _pattern(mark: str, group: str) -> re.Pattern[str]:
     return re.compile(
         rf"""
-        (?<![A-Za-z_0-9]) (?<![0-9]{mark})      # H2O names something, as does the end of 1.2.3
+        (?<![A-Za-z_0-9]) (?<![0-9]{mark})      # H2O is a name, and so is the end of 1.2.3
         (?P<sign>(?<![.,)])[-+\u2212])?
         [$\u20ac\u00a3\u00a5]?
         (?P<whole>
@@ -29,7 +29,7 @@ def _pattern(mark: str, group: str) -> re.Pattern[str]:
 
 _PATTERNS = {".": _pattern(r"\.", ","), ",": _pattern(",", ".")}
 _EXACT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-"""Enough digits that no tolerance is met by rounding alone; infinities are accepted, and equal
+"""Enough digits that rounding alone never meets a tolerance; infinities are accepted, but equal
 nothing."""
 
 

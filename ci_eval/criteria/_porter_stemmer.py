@@ -3,12 +3,12 @@
 Sources:
 
 * M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, pp. 130-137: the
-  steps 1a to 5b, the measure, and that in each step the longest matching suffix decides.
+  steps 1a to 5b, the measure, and the rule that in each step the longest matching suffix decides.
 * NLTK's `nltk.stem.porter.PorterStemmer` in its default mode `NLTK_EXTENSIONS`: the departures
-  from the paper, each marked "NLTK:" below. Its answers are the reference.
+  from the paper, each marked "NLTK:" below. Its output is the reference.
 
 Importing NLTK's stemmer would load all of NLTK, some 0.3 s of CPU time and 40 MB of memory, for a
-few tables of suffixes. The tests compare this module with NLTK's answers.
+few tables of suffixes. The tests compare this module with NLTK's output.
 """
 
 from collections.abc import Mapping

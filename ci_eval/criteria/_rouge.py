@@ -3,7 +3,6 @@
 ROUGE-1 is Lin's unigram measure ("ROUGE: A Package for Automatic Evaluation of Summaries", 2004).
 The score depends on the definition of a word, which ADK has changed, so the rules are named:
 
-
 * `adk`: ADK 2.13. Words of any script count; scripts written without spaces are cut into
   characters.
 * `adk@2.3`: ADK 2.3. Only a-z and 0-9 count: `café` is `caf`, and a Japanese text has no words.
@@ -27,12 +26,12 @@ Rules = Literal["adk", "adk@2.3", "agentflow"]
 
 _Cutter = Callable[[str], list[str]]
 
-# English texts of an evaluation repeat some thousands of words; the limit keeps a long run over
-# unusual texts from growing without bound.
+# English texts of an evaluation use a few thousand different words; the limit bounds the memory of
+# a long run over unusual texts.
 _STEMS_KEPT: Final = 16_384
 
 _TEXTS_KEPT: Final = 256
-_SHORT: Final = 10_000  # characters of a text that is kept
+_SHORT: Final = 10_000  # longest text that is cached, in characters
 
 # Written without spaces; every character is a word, even if unassigned.
 _ALONE: Final = (
@@ -77,7 +76,7 @@ def _of_short(text: str, rules: Rules) -> Counter[str]:
 
 
 def words(text: str, *, rules: Rules) -> list[str]:
-    """Split text into words, each as often as it occurs; their order has no meaning."""
+    """Split text into words, each as often as it occurs, in no particular order."""
     cut_ascii = _ascii_cutter(stemmed=rules != "agentflow")
     return cut_ascii(text) if rules == "adk@2.3" else _cut_any_script(text, cut_ascii)
 
@@ -96,8 +95,8 @@ def _ascii_cutter(*, stemmed: bool) -> _Cutter:
 
 def _cut_any_script(text: str, cut_ascii: _Cutter) -> list[str]:
     """Split text into words as ADK 2.13 does; those in ASCII come first, split by `cut_ascii`."""
-    # A shortcut with the same result: on ASCII text, normalisation and `_Spacing` do nothing that
-    # the splitter does not do as well.
+    # A shortcut with the same result: for ASCII text, the splitter alone has the same effect as
+    # normalisation and `_Spacing`.
     if text.isascii():
         return cut_ascii(text)
     spaced = unicodedata.normalize("NFKC", text).lower().translate(_SPACING).split()

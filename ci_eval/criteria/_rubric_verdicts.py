@@ -94,7 +94,7 @@ def _said(text: str) -> list[_Said]:
 
 
 def _word(found: Mapping[str, Json], key: str) -> str:
-    """Return the text under `key`, or a number as text: some models write ids so."""
+    """Return the text under `key`, or a number as text: some models write ids as numbers."""
     value = found.get(key)
     return str(value) if isinstance(value, str | int) else ""
 
@@ -103,7 +103,7 @@ def _blocks(text: str) -> list[_Said]:
     """Parse the values of `ID:`, `Property:`, `Rationale:` and `Verdict:`.
 
     As in ADK, an id belongs to the next property, and unequal counts make the answer unreadable,
-    for it is unknown which verdict is missing.
+    because it is unknown which verdict is missing.
     """
     properties = list(_PROPERTY.finditer(text))
     rationales = re.findall(r"Rationale: (.*)", text)

@@ -13,7 +13,7 @@ class Turn(NamedTuple):
     """The value of one invocation, with its evidence."""
 
     value: float | None
-    """`None` if the invocation has nothing to measure."""
+    """`None` if there is nothing to measure in the invocation."""
     evidence: dict[str, Json] | None = None
 
 

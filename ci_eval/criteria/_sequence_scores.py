@@ -1,8 +1,8 @@
 """Comparison of sequences, as AgentFlow's documentation defines it.
 
-E is the expected sequence, A the actual one.  `EXACT`: A is E.  `IN_ORDER`: E is a subsequence of
-A.  `ANY_ORDER`: A contains E as a multiset.  The partial score has the same scale: 1.0 exactly if
-all of it matches, and for the same sequences never higher under a stricter type.
+E is the expected sequence, A the actual one.  `EXACT`: A equals E.  `IN_ORDER`: E is a subsequence
+of A.  `ANY_ORDER`: A contains E as a multiset.  The partial score is consistent with that: it is
+1.0 if and only if A matches, and for the same sequences it is never higher under a stricter type.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from ci_eval.records.errors import TrialError
 MatchType = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 
 MAX_ORDERED: Final = 20_000
-"""Maximum length for a partial score in order, which takes a tenth of a second and some 50 MB."""
+"""Maximum length for a partial score in order, which then takes about 0.1 s and 50 MB."""
 
 
 def matches(expected: Sequence[Hashable], actual: Sequence[Hashable], kind: MatchType) -> bool:
@@ -33,9 +33,9 @@ def matches(expected: Sequence[Hashable], actual: Sequence[Hashable], kind: Matc
 def share(expected: Sequence[Hashable], actual: Sequence[Hashable], kind: MatchType) -> float:
     """Return the share of `expected` that is in `actual`, from 0.0 to 1.0.
 
-    In order, this is the longest common subsequence; in any order, the common multiset.  It is
-    divided by the number of expected elements, and under `EXACT`, where unexpected elements count
-    as well, by the longer of the two lengths.
+    In order, the length of the longest common subsequence counts; in any order, the size of the
+    common multiset.  It is divided by the number of expected elements, or, under `EXACT`, where
+    unexpected elements count as well, by the longer of the two lengths.
 
     Raises:
         TrialError: a sequence is too long to be compared in order.
@@ -52,8 +52,8 @@ def share(expected: Sequence[Hashable], actual: Sequence[Hashable], kind: MatchT
 def longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     """Return the length of the longest common subsequence.
 
-    Each row of the usual table is the bits of one long integer, so that a row costs a few
-    operations (Hyyrö, "Bit-parallel LCS-length computation revisited", 2004).
+    Each row of the usual table is stored in the bits of one long integer, so that a row costs only
+    a few operations (Hyyrö, "Bit-parallel LCS-length computation revisited", 2004).
 
     Raises:
         TrialError: one is longer than `MAX_ORDERED`.
@@ -73,7 +73,7 @@ def longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
 
 
 def as_key(value: Json) -> Hashable:
-    """Return a hashable value that is equal exactly if the JSON values are equal in Python.
+    """Return a hashable key; two keys are equal if and only if the values are equal in Python.
 
     Lists are ordered, objects are not; 1, 1.0 and true are the same.
     """

@@ -34,7 +34,7 @@ class Moment(NamedTuple):
 def moments(invocation: Invocation) -> list[Moment]:
     """Return the messages before the final response, in order.
 
-    A trajectory that was recorded as lists has no order: its calls come first.
+    A trajectory that was recorded as separate lists has no order: its calls come first.
     """
     data = invocation.intermediate_data
     if not isinstance(data, IntermediateData):
@@ -91,12 +91,12 @@ def tool_calls(invocation: Invocation) -> list[dict[str, Json]]:
 
 
 def grounding(invocation: Invocation) -> list[Json]:
-    """Return the grounding metadata of the events, from a model's own searches."""
+    """Return the grounding metadata of the events, which a model's own searches produce."""
     return [without_nulls(each.grounding) for each in moments(invocation) if each.grounding]
 
 
 def instructions(invocations: Iterable[Invocation]) -> dict[str, Json]:
-    """Return the instructions of each agent, by its name; each text once."""
+    """Return the instructions of each agent, by name, without duplicate texts."""
     found: dict[str, dict[str, None]] = {}
     for name, details in _details(invocations):
         if details.instructions:
@@ -105,7 +105,7 @@ def instructions(invocations: Iterable[Invocation]) -> dict[str, Json]:
 
 
 def declared_tools(invocations: Iterable[Invocation]) -> dict[str, Json]:
-    """Return the tools of each agent, by its name; each tool once."""
+    """Return the tools of each agent, by name, without duplicates."""
     found: dict[str, list[Json]] = {}
     for name, details in _details(invocations):
         tools = found.setdefault(name, [])

@@ -15,7 +15,7 @@ _TOKENS = {
 
 
 def tokens_of(invocation: Invocation) -> dict[str, int]:
-    """Return the tokens of an invocation by kind: as the gateway counted them, else as reported."""
+    """Return the tokens of an invocation by kind: the gateway's counts, or else the agent's."""
     if invocation.metered is not None:
         return _metered(invocation.metered)
     tokens: dict[str, int] = {}

@@ -70,7 +70,7 @@ class MetricValueInfo(AdkRecord):
     """Description of a metric's values."""
 
     interval: Interval | None = None
-    """Range of the values; any number if left out."""
+    """Range of the values. Default: any number."""
 
 
 class MetricInfo(AdkRecord):
@@ -127,16 +127,16 @@ class CustomMetric(UnderPython, AdkMetric, WorkerCriterion):
     `evaluate_invocations` is called.  The code runs in a separate process; sync code runs in
     threads, several trials at once.
 
-    The score is the `overall_score` of the `EvaluationResult`, compared with the threshold here,
-    so that repeats and baselines are comparable.  In ADK, the code itself returns `PASSED` or
-    `FAILED`; a score on the other side of the threshold is therefore an error, and neither passes
-    nor fails.  Also errors: `NOT_EVALUATED`, a result without a score, a score outside the range
-    of `metric_info`, a result that does not cover each invocation, and exceptions.  Without a
-    threshold, the score is measured and shown.
+    The score is the `overall_score` of the `EvaluationResult`.  ci-eval compares it with the
+    threshold itself, so that repeats and baselines are comparable.  In ADK, the code itself returns
+    `PASSED` or `FAILED`; if that contradicts the threshold, the score is an error.  Also errors:
+    `NOT_EVALUATED`, a result without a score, a score outside the range of `metric_info`, a result
+    that does not cover each invocation, and exceptions.  Without a threshold, the score is only
+    measured and shown.
 
     The `custom_metrics` of an eval config named in `criteria: {from: …}` become criteria of this
-    kind.  They run under the `interpreter` of the configuration's agents, if those that name one
-    agree.  If the module changed, scores are not compared with those of a baseline.
+    kind.  They run under the `interpreter` of the configuration's agents, if all agents that set
+    one set the same.  If the module changed, scores are not compared with those of a baseline.
     """
 
     takes_threshold = "optionally"
@@ -283,11 +283,11 @@ def _faults(metric: CustomMetric, found: _Results, turns: int) -> Iterator[str]:
     elif metric.allowed and not metric.allowed.holds(score):
         low, high = metric.allowed.min_value, metric.allowed.max_value
         yield (
-            f"returned {score:g}, which is not between {low:g} and {high:g}; "
-            "`metric_info` says what it may be"
+            f"returned {score:g}, which is not between {low:g} and {high:g}, "
+            "the range in `metric_info`"
         )
     elif metric.threshold is not None and status == "INFORMATIONAL":
-        yield "returned INFORMATIONAL, so it cannot be judged; remove the threshold"
+        yield "returned INFORMATIONAL, which cannot pass or fail; remove the threshold"
     elif metric.threshold is not None and _STATUSES[status] is not metric.status_of(score):
         verb = "passes" if status == "FAILED" else "fails"
         yield (

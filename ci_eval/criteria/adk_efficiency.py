@@ -1,4 +1,4 @@
-"""ADK's four efficiency metrics: measured, shown and compared, but never judged."""
+"""ADK's four efficiency metrics: measured, shown and compared, but without a threshold."""
 
 from abc import abstractmethod
 
@@ -48,7 +48,7 @@ class InferenceCallCount(Efficiency):
     """
 
     def measure(self, invocation: Invocation) -> Turn:
-        """Count the events that a model made."""
+        """Count the events that come from a model."""
         if invocation.events is None:
             return Turn(None)
         return Turn(float(sum(map(is_model_call, invocation.events))))

@@ -29,10 +29,10 @@ class FinalResponseMatch(AdkJudged):
 
     For each invocation the judge sees the user's message, the response and the expected one,
     and answers `valid` or `invalid`; the majority of the samples counts, and a tie is
-    `invalid`.  An invocation that expects no response is skipped, whereas ADK compares it with
-    nothing.  Unlike ADK, an invocation without a verdict makes the score an error instead of being
-    left out; an answer with conflicting verdicts is unreadable, whereas ADK takes the first; and
-    JSON may have any spacing.
+    `invalid`.  An invocation that expects no response is skipped, whereas ADK compares it with an
+    empty text.  Unlike in ADK, an invocation without a verdict makes the score an error instead of
+    being left out; an answer with conflicting verdicts is unreadable, whereas ADK takes the first;
+    and JSON may have any spacing.
     """
 
     needs_reference = True

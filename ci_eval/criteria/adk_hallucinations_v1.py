@@ -34,18 +34,18 @@ class Hallucinations(AdkJudged):
     A judge first splits the final response into sentences, then labels each of them, given the
     context: the instructions and the tools of the agents, the user's message, and the texts, calls
     and results of this invocation; as in ADK, earlier invocations are not shown.  The value of a
-    text is the share of sentences that are `supported` or `not_applicable`; that of an invocation
-    the mean over its texts, that of a case the mean over its invocations.  A text without letters
-    or digits is not judged; an invocation with no other text is skipped.
+    text is the share of sentences that are `supported` or `not_applicable`; the value of an
+    invocation is the mean over its texts, and that of a case the mean over its invocations.  A text
+    without letters or digits is not judged; an invocation with no other text is skipped.
 
     Each step has one sample: `num_samples` above 1 has no effect, as in ADK.  In a jury, each
     judge splits and labels by itself, and the mean of their values counts.
 
-    Unlike ADK, the sentences must be those of the text, in order, and cover nearly all of it; a
-    sentence without a label, or with an unknown one, is requested again and then makes the score
-    an error instead of being left out, and so does a text without a value; trajectories recorded
-    as lists (`tool_uses`, …) count as context, calls before texts, whereas ADK ignores them; and
-    an agent's own texts do not support its later ones.
+    Differences from ADK: the sentences must be those of the text, in order, and cover nearly all of
+    it.  If a sentence has no label or an unknown one, the judge is asked again; if that fails, the
+    score is an error instead of leaving the sentence out, and so it is if a text has no value.
+    Trajectories recorded as lists (`tool_uses`, …) count as context, calls before texts, whereas
+    ADK ignores them.  An agent's own texts do not support its later ones.
     """
 
     prompts = (SEGMENT, VALIDATE)
@@ -53,8 +53,8 @@ class Hallucinations(AdkJudged):
     steps = 2
 
     evaluate_intermediate_nl_responses: bool = False
-    """Also judge the texts before the final response, each by itself and with only the context
-    before it."""
+    """Also judge the texts before the final response, each by itself and with only the context that
+    precedes it."""
 
     def asked(self) -> Asked:
         """Return the options of `judge_model_options`, always with one sample."""

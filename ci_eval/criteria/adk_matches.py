@@ -26,7 +26,7 @@ class _Match(Criterion, alias_generator=to_camel):
     supports_scenario = False
 
     def scores_all(self, facts: CaseFacts) -> bool:
-        """Return True if each case is a conversation that expects what it compares with."""
+        """Return True if every case states the expectation that this criterion compares."""
         what = self.compares
         return what is not None and facts.expecting[what] == facts.cases
 
@@ -95,7 +95,7 @@ class ToolTrajectory(_Match):
 
     An invocation scores 1 or 0; the value is the mean.  Calls match if name and arguments are
     equal; ids, results and texts are not compared, as in ADK 2.13.0.  An invocation that does not
-    state its tool calls is skipped; in ADK's own files it means, as in ADK, that none are expected.
+    state the expected tool calls is skipped; in ADK's own files it expects none, as in ADK.
     """
 
     reads_tool_calls = True
@@ -116,7 +116,7 @@ class ToolTrajectory(_Match):
 
     @property
     def relevant_warnings(self) -> frozenset[str]:
-        """Unstated tool calls; and calls without arguments, if these match none."""
+        """Unstated tool calls; and calls without arguments, if they match only each other."""
         strict = self.missing_args == "never" and self.compares_args
         return (super().relevant_warnings if strict else frozenset()) | {SILENCE}
 

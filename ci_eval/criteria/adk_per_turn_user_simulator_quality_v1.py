@@ -27,12 +27,12 @@ class SimulatorQuality(AdkJudged):
     """The share of a simulated user's messages that follow the conversation plan.
 
     The first message is valid if it is the scenario's `starting_prompt`, apart from surrounding
-    white space; no judge is called.  For each later one a judge sees the plan, the persona, the
-    conversation before and the message; the majority of the samples counts, and a tie is
+    white space; no judge is called.  For each later message, a judge sees the plan, the persona,
+    the conversation so far and the message; the majority of the samples counts, and a tie is
     invalid.  Finally the judge decides whether the conversation may end where it did; if not, the
     last message counts as invalid, too.  The value is the share of valid messages.
 
-    Unlike ADK, a message without a verdict makes the score an error instead of counting as
+    Unlike in ADK, a message without a verdict makes the score an error instead of counting as
     invalid, and so does an end without a verdict, unless the last message is invalid anyway; an
     answer with conflicting verdicts is unreadable, whereas ADK takes the first; and the threshold
     does not affect the value.

@@ -61,7 +61,7 @@ class RubricBased(AdkJudged):
     @model_validator(mode="after")
     def _own_type(self) -> Self:
         if self.rubric_type not in (None, self.kind):
-            message = f"rubrics here have the type {self.kind!r}, not {self.rubric_type!r}"
+            message = f"'rubric_type' must be {self.kind!r} here, not {self.rubric_type!r}"
             raise ValueError(message)
         return self
 
@@ -69,7 +69,7 @@ class RubricBased(AdkJudged):
         """Return a message if no invocation has a rubric; empty otherwise."""
         if any(self.effective(case, expected) for expected in self._expected(case)):
             return ""
-        return f"needs rubrics: its own, or rubrics of the case with the type {self.kind!r}"
+        return f"needs rubrics: in the criterion, or in the case with the type {self.kind!r}"
 
     def faults(self, case: EvalCase) -> Iterator[str]:
         """Yield why the rubrics of `case` cannot be judged."""
@@ -128,7 +128,7 @@ class RubricBased(AdkJudged):
 
     @abstractmethod
     def _data(self, invocations: tuple[Invocation, ...]) -> dict[str, Json]:
-        """Return the texts that the judge sees besides the rubrics."""
+        """Return the data that the judge sees besides the rubrics."""
 
     def _expected(self, case: EvalCase) -> tuple[Invocation | None, ...]:
         """Return the expected invocations whose rubrics apply; a placeholder if there are none."""
@@ -163,19 +163,20 @@ class RubricResponse(RubricBased):
 
     A rubric is a property, stated in a sentence.  For each invocation the judge sees the
     instructions and the tools of the agents, the user's message, the tool calls with their results,
-    the results of a model's own searches, the response and the rubrics, and answers `yes` or `no`
-    to each; the majority of the samples counts, and a tie is `no`.  The value is the share of `yes`
-    among all verdicts on all invocations.
+    the results of a model's own searches, the response and the rubrics, and answers each rubric
+    with `yes` or `no`; the majority of the samples counts, and a tie is `no`.  The value is the
+    share of `yes` among all verdicts on all invocations.
 
     An invocation is judged on the rubrics of the criterion, and on those of the case and of the
     expected invocation whose `type` is `FINAL_RESPONSE_QUALITY`; a recording may add its own.
     Duplicate ids are an error.
 
-    Unlike ADK, each invocation has its own rubrics, whereas ADK 2.13 reads all answers with those
-    of the last; a rubric without a verdict makes the score an error instead of being left out; an
-    invocation without rubrics is skipped, whereas ADK gives no score; in a verdict in words the
-    first `yes` or `no` counts, so that `unknown` is no verdict; conflicting verdicts on one rubric
-    are none; and the instructions of all agents are shown, not only those of the first.
+    Differences from ADK: each invocation has its own rubrics, whereas ADK 2.13 reads all answers
+    with those of the last.  A rubric without a verdict makes the score an error instead of being
+    left out.  An invocation without rubrics is skipped, whereas ADK gives no score.  In a verdict
+    in words, the first `yes` or `no` counts as a whole word, so `unknown` is not a verdict.
+    Conflicting verdicts on a rubric do not count.  The instructions of all agents are shown, not
+    only those of the first.
     """
 
     kind = "FINAL_RESPONSE_QUALITY"
@@ -198,7 +199,7 @@ class RubricResponse(RubricBased):
 class RubricToolUse(RubricBased):
     """The share of rubrics that the use of tools satisfies, according to a judge.
 
-    As `adk/rubric_based_final_response_quality_v1`, but the judge sees only the tools, the user's
+    Like `adk/rubric_based_final_response_quality_v1`, but the judge sees only the tools, the user's
     message and the tool calls with their results, and rubrics of cases have the type
     `TOOL_USE_QUALITY`.  It differs from ADK in the same ways.
     """
@@ -220,7 +221,7 @@ class RubricToolUse(RubricBased):
 class RubricTrajectory(RubricBased):
     """The share of rubrics that the whole conversation satisfies, according to a judge.
 
-    Asks one question about the whole conversation, whose result is shown at the last invocation;
+    Asks one question about the whole conversation and shows the result at the last invocation;
     the others are skipped.  The judge sees the instructions, the tools, and all texts, calls and
     results, turn by turn.  It judges the rubrics of the criterion, and those of the case and of the
     last expected invocation whose `type` is `TRAJECTORY_QUALITY`.

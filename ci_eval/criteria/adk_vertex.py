@@ -1,9 +1,9 @@
 """ADK's criteria that Google's Vertex AI evaluation service measures.
 
-The service gets what ADK 2.13.0 sends it, which is what `adk eval` sends for a case with both an
-expected and an observed conversation.  A question to the judge `vertex` is a JSON object: `metric`,
-and `prompt`, `reference` and `response` of one invocation, or `agents` and `turns` of all of them.
-The answer is one, too: `score`, `explanation`, `error` and `rubrics`.
+The service gets the same data as from ADK 2.13.0, when `adk eval` runs a case with both an expected
+and an observed conversation.  A question to the judge `vertex` is a JSON object: `metric`, and
+`prompt`, `reference` and `response` of one invocation, or `agents` and `turns` of all of them.  The
+answer is a JSON object with `score`, `explanation`, `error` and `rubrics`.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class SingleTurn(VertexJudged):
             return JudgedTurn(None)
         for name, text in (("message", actual.user), ("response", actual.response)):
             if not text:
-                return JudgedTurn(None, f"the service needs a {name} with text, and it has none")
+                return JudgedTurn(None, f"the service needs a {name} with text, but it is empty")
         return await self.measure(
             panel,
             prompt=actual.user,

@@ -1,4 +1,4 @@
-"""AgentFlow's judged criteria of what the agent said."""
+"""AgentFlow's judged criteria for the agent's responses."""
 
 from collections import Counter
 from fractions import Fraction
@@ -48,7 +48,7 @@ class _Matched(AgentFlowJudged):
     """A criterion for which the package compares the response with the expected one."""
 
     def needs(self, case: EvalCase) -> str:
-        """Return a message if no response is expected, which the package would pass."""
+        """Return a message if no response is expected; the package would pass such a case."""
         is_needed = self.semantics == "observed" and not last_given(case)
         return UNSTATED["response"] if is_needed else ""
 
@@ -65,7 +65,7 @@ class Quality(_Matched):
     The judge sees the last user message, the response and, if there are several invocations, the
     conversation before; it gives a score from 0 to 1, and the mean over the samples counts.  An
     expected response is not shown: use `agentflow/response_match_score` to compare with it.
-    Observed semantics: like that criterion, the package compares with it here, too.
+    Observed semantics: as in that criterion, the response is compared with the expected one.
     """
 
     aliases = ("final_response_match_v2",)
@@ -186,7 +186,7 @@ def read_rubrics(text: str, *, rubrics: tuple[AgentFlowRubric, ...]) -> Sample:
 
 
 class _OfAllResponses(AgentFlowJudged):
-    """A criterion of all that the agent said."""
+    """A criterion for everything that the agent said."""
 
     def unknown(self, case: EvalCase, trace: Trace) -> str:
         """Return a message if the agent said nothing."""
@@ -197,12 +197,12 @@ class _OfAllResponses(AgentFlowJudged):
 
 @criterion("agentflow/factual_accuracy_v1")
 class FactualAccuracy(_OfAllResponses):
-    """How correct the facts are that the agent states, according to a judge.
+    """How correct the agent's statements of fact are, according to a judge.
 
     The judge sees the whole conversation, the expected responses and the `reference_facts` of the
     case (in AgentFlow's evalsets, in its `metadata`), if there are any; otherwise it relies on its
-    own knowledge.  It gives the share of correct facts in all that the agent said, and lists the
-    wrong ones; the mean over the samples counts.  An agent that said nothing at all is an error.
+    own knowledge.  It gives the share of correct facts in everything that the agent said, and lists
+    the wrong ones; the mean over the samples counts.  An agent that said nothing is an error.
     """
 
     aliases = ("factual_accuracy", "factual_accuracy_score")
@@ -233,9 +233,9 @@ class Hallucinations(_OfAllResponses):
 
     Its sources are the results of its tool calls, the user's messages, and the `context` of the
     case (in AgentFlow's evalsets, in its `metadata`).  The judge sees these and the whole
-    conversation; it gives the share of supported claims in all that the agent said, and lists the
-    others; the mean over the samples counts.  An agent that said nothing at all is an error, and so
-    is one that did not report its tool calls, unless there is a `context`.
+    conversation; it gives the share of supported claims in everything that the agent said, and
+    lists the others; the mean over the samples counts.  An agent that said nothing is an error, and
+    so is an agent that did not report its tool calls, unless there is a `context`.
     """
 
     aliases = ("hallucination",)
@@ -271,10 +271,10 @@ class Safety(_OfAllResponses):
     """How safe the agent's responses are: the lowest of five dimensions, according to a judge.
 
     The dimensions are harmful content, hate speech, privacy, misinformation and manipulation.
-    The judge sees the whole conversation and scores all that the agent said in each of them, from 0
-    to 1.  The value of a sample is the lowest score, and the mean over the samples counts.  An
-    agent that said nothing at all is an error.  Observed semantics: the judge gives one overall
-    score, whatever the dimensions.
+    The judge sees the whole conversation and scores everything that the agent said in each
+    dimension, from 0 to 1.  The value of a sample is the lowest score, and the mean over the
+    samples counts.  An agent that said nothing is an error.  Observed semantics: the judge gives
+    one overall score, whatever the dimensions.
     """
 
     aliases = ("safety", "safety_score")

@@ -1,4 +1,4 @@
-"""AgentFlow's measures of the tool calls and the visited nodes of a case, each one sequence."""
+"""AgentFlow's measures of the tool calls and visited nodes of a case, each as one sequence."""
 
 from abc import abstractmethod
 from collections import Counter, defaultdict, deque
@@ -22,14 +22,14 @@ _ENDS: Final = frozenset({_END, "END"})
 class Sequenced(AgentFlowCriterion):
     """A measure of a whole case, with the steps of all its turns in one sequence.
 
-    The value is computed over all invocations that state an expectation, taken as one sequence; the
-    others are skipped.  The values of single invocations are shown, but are not averaged.
+    The value is computed over all invocations that state an expectation, joined into one sequence;
+    the others are skipped.  The values of single invocations are shown, but not averaged.
     """
 
     needs_reference = True
     supports_scenario = False
     unseen: ClassVar[str]
-    """What is missing if the agent did not report it, and how an agent reports it."""
+    """The name of the steps for the error if the agent did not report them, with a hint."""
     may_be_left_out: ClassVar[bool] = False
     """Whether a reporting agent may omit turns without such a step."""
 
@@ -104,8 +104,7 @@ class ToolTrajectory(OfToolCalls):
     """`EXACT`: the same calls in the same order and no others. `IN_ORDER`: the expected calls in
     order, with others in between. `ANY_ORDER`: the expected calls, in any order, among others."""
     check_args: bool = False
-    """Also compare the arguments: they must be equal as in Python, with none missing or
-    added."""
+    """Also compare the arguments: they must be equal as in Python, with none missing or added."""
     partial: bool = False
     """Score the matching share instead of 1 or 0: in order, the longest common subsequence divided
     by the number of expected calls (under `EXACT`, by the longer of both); in any order, the calls
@@ -137,9 +136,9 @@ class ToolNameMatch(OfToolCalls):
     """How well the tools that a case calls match the expected ones.
 
     The value is the number of tools that are both expected and called, divided by the number of
-    those that are either; 1 if there are none at all.  Order, arguments and repetitions do not
-    matter.  Observed semantics: the share of expected calls whose name is called as often,
-    whatever the other calls; if no call is expected, 1 without calls and 0.5 with some.
+    tools that are one or the other; 1 if there are none.  Order, arguments and repetitions do not
+    matter.  Observed semantics: the share of expected calls that can be paired with a call of the
+    same name; if no call is expected, 1 without calls and 0.5 with some.
     """
 
     aliases = ("tool_name_match",)
@@ -162,8 +161,8 @@ class NodeOrderMatch(Sequenced):
 
     The nodes of all invocations are one sequence.  The start and end of a graph are compared only
     if they are expected: `__start__`, and `END`, which is the same as `__end__`.  A case that
-    expects no nodes is skipped.  Observed semantics: a share of the expected nodes as for the
-    tool trajectory, with all names unchanged.
+    expects no nodes is skipped.  Observed semantics: a share of the expected nodes, computed as in
+    the tool trajectory criterion, with all names unchanged.
     """
 
     aliases = ("node_order", "node_order_score")
@@ -214,7 +213,7 @@ def _without_ends(nodes: Sequence[str], *, but: set[str]) -> Iterator[str]:
 
 # --- The formulas of 10xscale-agentflow 0.10.1 -------------------------------------------------
 #
-# Each is a share of the expected elements, so unexpected ones mostly cost nothing; matches are
+# Each is a share of the expected elements, so unexpected ones mostly have no effect; matches are
 # found greedily from the front.
 
 Answers = Sequence[Hashable]
@@ -236,7 +235,7 @@ def _observed_share(
 
 
 def _prefix(expected: Sequence[Hashable], actual: Sequence[Answers]) -> int:
-    """Count the expected elements, from the first on, that occur in order."""
+    """Count how many expected elements, starting with the first, occur in order."""
     met = 0
     for each in actual:
         if met < len(expected) and expected[met] in each:
@@ -245,7 +244,7 @@ def _prefix(expected: Sequence[Hashable], actual: Sequence[Answers]) -> int:
 
 
 def _taken(expected: Sequence[Hashable], actual: Sequence[Answers]) -> int:
-    """Count the expected elements that match; each takes the first match left."""
+    """Count the expected elements that match; each takes the first unused match."""
     places: defaultdict[Hashable, deque[int]] = defaultdict(deque)
     for position, each in enumerate(actual):
         for answer in each:

@@ -27,17 +27,17 @@ class SimulationGoals(AgentFlowJudged):
     """The share of the user's goals that the conversation reached, according to a judge.
 
     The goals are the texts under `goals` in the `metadata` of the case, or else the
-    `conversation_plan` of its scenario as the only one.  A case without either is skipped.  The
+    `conversation_plan` of its scenario as the only goal.  A case without either is skipped.  The
     judge sees the whole conversation with the tool calls, and decides for each goal whether it was
     reached; the mean of the samples' shares counts.  Observed semantics: the judge is called once
-    and gives the share itself, and only `goals` are goals.
+    and gives the share itself, and a `conversation_plan` is not a goal.
     """
 
     aliases = ("simulation_goals_match", "conversation_goals")
     prompts = (PROMPT, OVERALL)
 
     def asked(self) -> Asked:
-        """Return the options' model and samples; the package asks only once."""
+        """Return the model and number of samples; the package asks only once."""
         samples = 1 if self.semantics == "observed" else self.num_samples
         return Asked(self.judge_model, samples)
 

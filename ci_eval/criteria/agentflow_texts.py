@@ -28,9 +28,9 @@ class ContainsKeywords(AgentFlowCriterion):
     example: ClassVar[Mapping[str, Json]] = {"keywords": ["refund", "7 days"]}
 
     keywords: tuple[str, ...]
-    """What the response should contain. Duplicates count twice."""
+    """Texts that the response should contain. Duplicates count twice."""
     whole_word: bool = False
-    """Match whole words only: `art` is not in `party`. Not for scripts without spaces."""
+    """Match whole words only: `art` does not match `party`. Not for scripts without spaces."""
 
     @model_validator(mode="after")
     def _valid_keywords(self) -> Self:
@@ -67,7 +67,7 @@ class ContainsKeywords(AgentFlowCriterion):
 
 def _folded(text: str) -> str:
     """Return `text` without differences of case and of compatible characters."""
-    # Case folding can undo the normalisation, so it is done again.
+    # Case folding can undo the normalisation, so it is repeated.
     folded = unicodedata.normalize("NFKC", text).casefold()
     return unicodedata.normalize("NFKC", folded)
 

@@ -26,17 +26,17 @@ _KEPT = 4096
 class Assertions(Share):
     """The share of a case's own assertions that hold.
 
-    The `assertions` of a case are a list of criteria, each with its options, including its
-    threshold, or with the value of its main option:
+    The `assertions` of a case are a list of criteria, each with its options (including its
+    threshold) or with the value of its main option:
 
         [{"contains": "refunded"}, {"tool_order": ["find_order", "refund"]},
          {"latency_s": 5}, {"adk/response_match_score": {"threshold": 0.6}}]
 
     The names are those of criteria; `ci/` may be left out. An assertion holds if the case passes
-    its criterion. The value is 1 if all hold, 0 if none does; an assertion that cannot be measured
-    makes the score an error. One that does not apply to what the agent did, such as `tool_errors`
-    without a tool call, is left out; a case without assertions, or with none left, is skipped.
-    Criteria that ask a model or run your code cannot be asserted.
+    its criterion. The value is the share that holds: 1 if all do, 0 if none does. An assertion that
+    cannot be measured makes the score an error. An assertion that does not apply to what the agent
+    did, such as `tool_errors` without a tool call, is left out; a case without assertions, or with
+    none left, is skipped. Criteria that call a model or run your code cannot be assertions.
     """
 
     reads_assertions = True
@@ -123,18 +123,18 @@ def _built(text: str) -> _Assertion:
 
 
 def _model(name: str) -> type[Criterion] | str:
-    """Return the criterion named `name`, or why it cannot be asserted."""
+    """Return the criterion named `name`, or why it cannot be an assertion."""
     qualified = name if "/" in name else _PREFIX + name
     if qualified not in points.criterion:
         known = [each.removeprefix(_PREFIX) for each in points.criterion]
         return f"unknown criterion{did_you_mean(name.removeprefix(_PREFIX), known)}"
     model = points.criterion[qualified]
     if model.reads_assertions:
-        return "assertions cannot be asserted"
+        return "an assertion cannot contain other assertions"
     if model.judged:
-        return "asks a model, which an assertion cannot; use it under `criteria`"
+        return "calls a model, so it cannot be an assertion; use it under `criteria`"
     if not issubclass(model, Criterion):
-        return "runs your code, which an assertion cannot; use it under `criteria`"
+        return "runs your code, so it cannot be an assertion; use it under `criteria`"
     return model
 
 
@@ -145,7 +145,7 @@ def _spelled_out(model: type[Criterion], options: Json) -> Json:
 
 
 def _skip_reason(assertion: _Assertion, case: EvalCase) -> str:
-    """Return the part that the case's own assertion needs and the case lacks."""
+    """Return why the case cannot be scored by its own assertion; empty if it can."""
     skip_reason = assertion.criterion.skip_reason(case) if assertion.criterion else ""
     return f"the case {skip_reason}" if skip_reason else ""
 
@@ -170,5 +170,5 @@ def _shown(assertion: _Assertion) -> str:
 def _compared(score: Score) -> dict[str, Json]:
     parts = (part.evidence for part in score.invocations if part.status == "failed")
     evidence = score.evidence or next(filter(None, parts), None) or {}
-    # A value of 0 only repeats that it failed.
+    # A value of 0 adds nothing to the failure.
     return {"value": score.value, **evidence} if score.value else dict(evidence)

@@ -22,10 +22,10 @@ _MISSING = object()
 class FinalState(Share):
     """The share of expected values in the session's final state.
 
-    1 if each value exists and is equal, 0 if none is. The expected state is the case's
-    `final_session_state`, or `state`; without either, the case is skipped. Objects are compared
-    key by key, ignoring keys that are not expected; lists and all other values must be equal as a
-    whole. An agent that does not report its final state is an error.
+    1 if every expected value exists and is equal, 0 if none is. The expected state is the option
+    `state`, or else the case's `final_session_state`; without either, the case is skipped. Objects
+    are compared key by key, ignoring keys that are not expected; lists and all other values must be
+    equal as a whole. An agent that does not report its final state is an error.
     """
 
     shorthand = "state"
@@ -52,7 +52,7 @@ class FinalState(Share):
 
 
 def _compared(expected: Json, actual: Json, *, at: str = "") -> Iterator[tuple[str, Json, Json]]:
-    """Yield the path of each expected value, the value, and the actual one."""
+    """Yield each expected value: its path, the value itself, and the actual value."""
     if not isinstance(expected, dict) or not expected:
         yield at, expected, actual
         return

@@ -80,7 +80,7 @@ class JsonSchema(Share):
 
     @cached_property
     def _validator(self) -> "jsonschema_rs.Validator":
-        # Errors name the place; the value itself, which may be long, is in the response.
+        # Errors name the place only; the value, which may be long, is in the response.
         return _validator(self.output_schema, mask="the value")
 
 
@@ -101,7 +101,7 @@ def _validator(schema: Json, *, mask: str | None = None) -> "jsonschema_rs.Valid
         )
     except jsonschema_rs.ValidationError as exc:
         raise ValueError(f"is not a JSON Schema: {_error_text(exc)}") from exc
-    except ValueError as exc:  # a value that JSON does not have
+    except ValueError as exc:  # a value that JSON cannot express
         raise ValueError(f"is not a JSON Schema: {exc}") from exc
 
 

@@ -47,7 +47,7 @@ class Python(PythonTarget, WorkerCriterion):
     from 0 to 1, `None` if it does not apply (the score is skipped), or `{"score": …, "reason":
     text, "evidence": {…}}`.  Exceptions and other return values are errors, never scores.  If the
     module changed, its scores are not compared with those of a baseline.  If a pull request changes
-    it, or a module of the repository that it imports, the report says so.
+    the module, or a module of the repository that it imports, the report says so.
     """
 
     shorthand = "python"

@@ -1,4 +1,4 @@
-"""Comparison of responses with texts and numbers: those expected, given texts, a pattern."""
+"""Comparison of responses with expected texts and numbers, given texts, and patterns."""
 
 from abc import abstractmethod
 from decimal import Decimal
@@ -110,7 +110,7 @@ class Contains(InResponses):
     @model_validator(mode="after")
     def _any_or_absent(self) -> Self:
         if self.any and self.absent:
-            raise ValueError("'any' and 'absent' exclude each other")
+            raise ValueError("'any' and 'absent' cannot be combined")
         return self
 
     def judged_by(self, responses: list[str]) -> Score:
@@ -168,7 +168,7 @@ class Numeric(Share):
     """The share of responses that give the expected number, within a tolerance.
 
     Compares the last number of each final response with the last number of the expected one: 1 if
-    they differ by at most the larger of both tolerances, 0 if not, or if the response has no
+    they differ by at most the larger of the two tolerances, 0 if they do not or the response has no
     number. The value is the mean over the invocations that expect a number; a case without one is
     skipped. With `value`, only the last response is compared, with that number.
 

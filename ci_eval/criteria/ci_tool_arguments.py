@@ -20,7 +20,7 @@ from ci_eval.text.json_text import is_number
 from ci_eval.text.patterns import Pattern, matches
 
 _MAX_PAIRS = 10_000
-"""Maximum pairs of calls of one tool per invocation, which takes some tenths of a second."""
+"""Maximum pairs of calls of one tool per invocation; comparing them takes a few 0.1 s."""
 
 
 Match = Literal["exact", "ignore", "subset"]
@@ -28,13 +28,13 @@ Match = Literal["exact", "ignore", "subset"]
 
 
 class ArgumentRule(Record):
-    """How to compare one argument; exactly one of these."""
+    """How to compare one argument; exactly one field is set."""
 
     match: Match | None = None
     """`exact`: equal values. `subset`: the expected value is contained in the actual one, which may
     have more keys and elements. `ignore`: not compared."""
     regex: Pattern | None = None
-    """The actual text contains a match of this pattern, whatever the expected one is."""
+    """The actual text contains a match of this pattern, whatever the expected value."""
     tolerance: float | None = Field(default=None, ge=0)
     """Maximum absolute difference of the actual number from the expected one."""
     relative: float | None = Field(default=None, ge=0)
@@ -76,14 +76,14 @@ EXACT = ArgumentRule(match="exact")
 class ToolArguments(Share):
     """The share of expected arguments in the observed tool calls, in the best pairing.
 
-    In each invocation, every expected call is paired with an observed call of the same tool, or
-    with none, so that the sum of their credits is highest. A pair's credit is the share of matching
-    arguments among those of both calls; an unexpected argument does not match. A call without a
-    partner has no credit; an expected call without `args` has full credit for any call of its
-    tool. Order and further calls do not matter.
+    In each invocation, every expected call is paired with a different observed call of the same
+    tool, or with none, so that the sum of credits is as high as possible. A pair's credit is the
+    share of matching arguments among those of both calls; an unexpected argument does not match. A
+    call without a partner has no credit; an expected call without `args` has full credit for any
+    call of its tool. Order and further calls do not matter.
 
-    The value of an invocation is the mean credit of its expected calls, that of a case the mean
-    over the invocations that expect calls. A case that expects none is skipped, and a trace
+    The value of an invocation is the mean credit of its expected calls; the value of a case is the
+    mean over the invocations that expect calls. A case that expects none is skipped, and a trace
     without a record of tool calls is an error.
     """
 
@@ -93,7 +93,7 @@ class ToolArguments(Share):
     example: ClassVar = {"args": {"refund": {"reason": "ignore", "amount": {"tolerance": 0.01}}}}
 
     args: Mapping[str, Mapping[str, Rule]] = {}
-    """How to compare arguments, by tool and argument, if not `exact`; `*` means every other one.
+    """How to compare arguments, by tool and argument; `*` stands for all others. `exact` (default),
     `ignore`, `subset` (the actual value may contain more), `{regex: …}`, or `{tolerance: 0.01}` or
     `{relative: 0.05}` for numbers."""
     allow_extra: bool = False

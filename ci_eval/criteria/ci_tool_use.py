@@ -19,8 +19,8 @@ class RequiredTools(OfTrajectory):
     """The share of required tools that were called at least once in the conversation.
 
     1 if each of them was called, 0 if none was; arguments, order and further calls do not matter.
-    Required are the tools whose calls the case expects, or those in `tools`; without either, the
-    case is skipped. A trace without a record of tool calls is an error.
+    The required tools are those in `tools`, or else those whose calls the case expects; without
+    either, the case is skipped. A trace without a record of tool calls is an error.
     """
 
     needs_reference = True
@@ -55,7 +55,7 @@ class ForbiddenTools(OfTrajectory):
     """The share of forbidden tools that were never called in the conversation.
 
     1 if none of them was called, 0 if each was. A trace without a record of tool calls is an
-    error: calls may have been made unnoticed.
+    error, because calls may have gone unnoticed.
     """
 
     shorthand = "tools"
@@ -106,10 +106,10 @@ class ToolOrder(OfTrajectory):
 
     `[search, book, pay]` has two steps. A step holds if both tools were called in the conversation
     and the first call of the former came before the first call of the latter. Other calls may come
-    in between, and tools may be called again. Several lists form a partial order: tools that they
-    do not order may come in any order.
+    in between, and tools may be called again. Several lists form a partial order: tools that no
+    list connects may come in any order.
 
-    1 if every step holds, 0 if none does. With `if_called`, a step whose latter tool was not called
+    1 if every step holds, 0 if none does. With `if_called`, a step whose second tool was not called
     is left out, and a case without any step left is skipped. A trace without a record of tool calls
     is an error.
     """
@@ -161,8 +161,8 @@ class ToolErrors(OfTrajectory):
     `Error:`.
 
     Calls without a recorded result do not count. If tools were called but no result was recorded,
-    and in a trace without a record of tool calls, the score is an error; a conversation without
-    tool calls is skipped.
+    or the trace has no record of tool calls, the score is an error; a conversation without tool
+    calls is skipped.
     """
 
     def judged_by(self, case: EvalCase, invocations: Sequence[Invocation]) -> Score:

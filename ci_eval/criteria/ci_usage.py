@@ -18,7 +18,7 @@ from ci_eval.records.trials import Trace
 class Consumption(Criterion):
     """A resource that a conversation uses; lower is better.
 
-    Without a threshold it is shown and compared, but never judged.
+    Without a threshold, it is only shown and compared.
     """
 
     interval = None
@@ -71,11 +71,11 @@ class Latency(Consumption):
 
 @criterion("ci/cost_usd")
 class Cost(Consumption):
-    """Cost of the models over the conversation in US dollars.
+    """Cost of the models over the conversation, in US dollars.
 
-    With `models:`, the gateway counts tokens and takes list prices, in `replay` those of what was
-    recorded. Else it is the cost that the agent reports. If the cost of an invocation is unknown,
-    the score is skipped, or an error if there is a threshold.
+    With `models:`, the gateway counts tokens (in `replay`, the recorded ones) and applies list
+    prices. Otherwise it is the cost that the agent reports. If the cost of an invocation is
+    unknown, the score is skipped, or an error if there is a threshold.
     """
 
     unreported = "the agent does not report the cost of each invocation"
@@ -91,7 +91,7 @@ class Cost(Consumption):
         if not any(usage.unpriced for usage in metered):
             return self.unreported
         names = f": {', '.join(map(repr, models))}" if models else ""
-        return f"calls of models without a known price or usage{names}; set `models.prices`"
+        return f"model calls without a known price or usage{names}; set `models.prices`"
 
     def _cost(self, invocation: Invocation) -> float | None:
         if (usage := invocation.metered) is None:
@@ -103,10 +103,10 @@ class Cost(Consumption):
 class Tokens(Consumption):
     """Tokens that models read and wrote over the conversation.
 
-    With `models:`, the gateway counts them; else they are what the agent reports.
+    With `models:`, the gateway counts them; otherwise they are the tokens that the agent reports.
     Input tokens are prompts and the results of built-in tools, cached or not; output tokens are
-    answers and thoughts. If an invocation does not report what is counted, the score is skipped,
-    or an error if there is a threshold.
+    answers and thoughts. If the tokens of an invocation are unknown, the score is skipped, or an
+    error if there is a threshold.
     """
 
     unreported = "the agent does not report the tokens of each invocation"
@@ -126,13 +126,13 @@ class Tokens(Consumption):
 
 @criterion("ci/model_calls")
 class ModelCalls(Consumption):
-    """Number of calls of models over the conversation, which the gateway counts.
+    """Number of model calls over the conversation, which the gateway counts.
 
     Without `models:` in the agent's configuration, the score is skipped, or an error if there is a
     threshold.
     """
 
-    unreported = "the agent's calls of models do not pass the gateway; set its `models`"
+    unreported = "the agent's model calls do not go through the gateway; set its `models`"
 
     def measure(self, trace: Trace) -> Sequence[float | None]:
         """Return the number of calls of each invocation."""

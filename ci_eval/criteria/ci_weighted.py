@@ -1,4 +1,4 @@
-"""Several criteria in one value."""
+"""Several criteria combined in one value."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -27,9 +27,9 @@ class WeightedPart(Record, extra="allow"):
     use: str | None = None
     """The criterion, if the part has another name."""
     weight: float = Field(default=1.0, gt=0, le=1e9)
-    """How much it counts."""
+    """Its weight relative to the other parts."""
     floor: Value | None = None
-    """If its value is below, the whole value is 0."""
+    """If the part's value is lower, the whole value is 0."""
 
 
 def _weight_alone(value: object) -> object:
@@ -53,20 +53,20 @@ class _Part(NamedTuple):
 
 @criterion("ci/weighted")
 class Weighted(Criterion):
-    """The weighted mean of several criteria, each with a floor of its own if wanted.
+    """The weighted mean of several criteria, each with an optional floor.
 
-    `criteria` names the parts, each with its weight, or with its `weight` (default: 1), its `floor`
-    and its options; `use` names the criterion if the part has another name:
+    `criteria` names the parts, each with its weight alone, or with its `weight` (default: 1), its
+    `floor` and its options; `use` names the criterion if the part has another name:
 
         {"adk/response_match_score": {"weight": 2, "floor": 0.5},
          "greets": {"use": "contains", "text": "Hello"}}
 
-    `ci/` may be left out. The value is the sum of the weights times the values, each as a share of
-    its criterion's interval, divided by the sum of the weights. If a part is below its floor, the
-    value is 0. A part that skips the case is left out; an error of a part is one of the whole.
+    `ci/` may be left out. Each part's value is scaled to a share of its criterion's interval; the
+    whole value is the weighted mean of these shares. If a part is below its floor, the whole value
+    is 0. A part that skips the case is left out; an error of a part is an error of the whole.
 
-    Parts must have values between bounds, of which higher ones are better. Those that ask a model,
-    run your code or combine others cannot be parts; use them beside this one.
+    Parts must have bounded values, and higher must be better. Criteria that call a model, run your
+    code or combine others cannot be parts; use them beside this one.
     """
 
     example: ClassVar[Mapping[str, Json]] = {
@@ -93,7 +93,7 @@ class Weighted(Criterion):
 
     @property
     def relevant_warnings(self) -> frozenset[str]:
-        """Topics of readers' warnings that matter to one of the parts."""
+        """Topics of readers' warnings that are relevant to one of the parts."""
         return frozenset().union(*(each.criterion.relevant_warnings for each in self.parts))
 
     def may_compare(self, what: Expectation) -> bool:
@@ -150,7 +150,7 @@ def _part(name: str, given: WeightedPart) -> _Part:
     except ValidationError as exc:
         raise ValueError(f"{name}: {'; '.join(described(exc, model))}") from exc
     if made.bounds is None or made.direction == "lower":
-        message = "has no bounds of which the higher one is better, so it cannot be a part"
+        message = "cannot be a part: its values must be bounded, and higher must be better"
         raise ValueError(f"{name}: {message}")
     return _Part(name, given.weight, given.floor, made, made.bounds)
 
@@ -163,6 +163,6 @@ def _model(name: str, used: str) -> type[Criterion]:
     model = points.criterion[qualified]
     combines = model.reads_assertions or issubclass(model, Weighted)
     if combines or model.judged or not issubclass(model, Criterion):
-        message = "asks a model, runs your code or combines others, so it cannot be a part"
+        message = "calls a model, runs your code or combines others, so it cannot be a part"
         raise ValueError(f"{name}: {message}")
     return model

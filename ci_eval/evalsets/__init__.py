@@ -1,6 +1,6 @@
 """Evalset formats, one per module.
 
-What they share is private: the entries of cases, tables, and reading with limits.
+Shared parts are private modules: entries of cases, tables, and reading with limits.
 
 Imports `formats` and below, and no other plugin package.
 """

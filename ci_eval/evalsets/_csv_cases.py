@@ -15,7 +15,7 @@ from ci_eval.text.yaml_files import Loc, reading
 SEPARATOR = ";"
 """Separates tags, tools and nodes in a cell."""
 _TEXTS = ("id", "prompt", "expected", "context", "reference_facts")
-"""Columns whose cells are taken as text."""
+"""Columns whose cells are read as text."""
 _LISTS = ("tags", "expected_tools", "expected_nodes")
 _NAMED = ("state", "final_state", "assert")
 """Prefixes of columns such as `state.user`; the part after the dot is the name."""
@@ -64,7 +64,7 @@ def read_table(path: Path, *, shown: str, problems: Problems) -> Iterator[Row]:
 
 
 def _note_columns(columns: Sequence[str], problems: Problems) -> bool:
-    """Note problems of the columns; return False if the rows are not worth reading."""
+    """Note problems of the columns; return False if they make the rows unusable."""
     if len(columns) == 1:
         odd = next((each for each in (SEPARATOR, "\t", "|") if each in columns[0]), "")
         if odd:
@@ -114,7 +114,7 @@ def _row(columns: Sequence[str], cells: Sequence[str], line: int, problems: Prob
 
 
 def _put(value: dict[str, Any], column: str, cell: str) -> None:
-    """Store a cell where the other syntaxes have its value.
+    """Store a cell at the place of its value in the other syntaxes.
 
     Raises:
         NotJsonError: it begins like a JSON list or object, but is not one.
@@ -150,6 +150,6 @@ def _objects(cell: str) -> Iterator[Json]:
         at = skip(cell, at)
         if at < len(cell) and cell[at] not in (SEPARATOR, ","):
             raise NotJsonError(
-                f"has extra text after an object; separate them by {SEPARATOR!r}", at
+                f"has extra text after an object; separate objects with {SEPARATOR!r}", at
             )
         at = skip(cell, at + 1)

@@ -21,13 +21,13 @@ M = TypeVar("M", bound=BaseModel)
 KEPT_BYTES = 4 * 1024 * 1024
 """Cases of files up to this size stay in memory; larger files are read again."""
 KEPT_CASES = 5000
-"""Maximum number of cases in memory: a case is larger than its row in a table."""
+"""Maximum number of cases in memory: a case takes more memory than its row in a table."""
 _MAX_SLUG = 40
 """Maximum length of the readable part of a generated name, in characters."""
 MAX_PROBLEMS = 1000
 """Reading stops after this many different problems."""
 MAX_ALIKE = 5
-"""Maximum repetitions of one problem; a file in another format has it in each case."""
+"""Maximum repetitions of one problem: a file in the wrong format has the same one in each case."""
 
 
 class Problems:
@@ -118,7 +118,7 @@ class Notes:
 
 
 class MadeNames:
-    """Names cases after their prompts, wherever in the file they are."""
+    """Generates names of cases from their prompts, whatever their position in the file."""
 
     def __init__(self) -> None:
         self._lines: dict[str, int] = {}
@@ -128,7 +128,7 @@ class MadeNames:
     ) -> str | None:
         """Return the `given` id of the case on `line`, else a generated one.
 
-        It is `None`, and an error is noted, if another case without an id has the same prompts.
+        If another case without an id has the same prompts, it notes an error and returns `None`.
         """
         if given is not None:
             return given
@@ -153,8 +153,8 @@ def note_header(
 ) -> None:
     """Add the member `name` of the file to `header`, and note if it is repeated or mistyped.
 
-    `types` has the type of each key, and its name in messages.  The value of a list that is read
-    element by element is an empty list.
+    `types` has the type of each key, and the type's name in messages.  A list that is read element
+    by element is stored as an empty list.
     """
     value: Json = [] if element.is_begin else element.value
     expected, shown = types[name]
@@ -182,7 +182,7 @@ ADK_RESPONSES = "adk/response_match_score"
 
 
 def notes_on(element: Element, base: Loc, problems: Problems) -> Notes:
-    """Return the notes of the case that `element` holds, which is at `base` in the file."""
+    """Return the notes for the case in `element`, which is at `base` in the file."""
     return Notes(problems, lambda loc: (element.line_of(loc), dotted((*base, *loc))))
 
 

@@ -42,7 +42,7 @@ FOREIGN: Final = {
     **dict.fromkeys(("messages", "conversation"), "turns"),
     "session_state": "state",
 }
-"""Keys of other tools, mapped to ci-eval's."""
+"""Keys of other tools, mapped to ci-eval's keys."""
 
 
 class _Given(Record, extra="ignore"):
@@ -278,7 +278,7 @@ def _scenario(given: _Scenario) -> ConversationScenario:
 
 
 def _metadata(given: GivenCase) -> dict[str, Json]:
-    """Return the metadata in which AgentFlow's simulated user and criteria expect their options."""
+    """Return the metadata from which AgentFlow's simulated user and criteria read their options."""
     found = given.model_dump(mode="json", include={"context", "reference_facts"})
     if given.scenario:
         found |= given.scenario.model_dump(mode="json", include={"goals", "max_turns"})

@@ -24,23 +24,23 @@ _HEADER = {
     "eval_cases": (list, "a list of cases"),
     **dict.fromkeys(("name", "description", "creation_timestamp"), (object, "")),
 }
-"""Type of each key of the file that is checked."""
+"""The keys of the file, with the type of each that is checked."""
 _CONTENTS = {"user_content": "user", "final_response": "model"}
 OLD_KEYS = ("query", "reference", "expected_tool_use", "expected_intermediate_agent_responses")
-"""Keys of a turn in ADK's older formats that have a meaning."""
+"""Keys of a turn that only ADK's older formats use."""
 
 
 @evalset("adk")
 class Adk(EvalSetReader):
     """ADK's evalset: `{"eval_set_id": …, "eval_cases": [{"eval_id", "conversation"}, …]}`.
 
-    As in ADK, keys inside a case may be snake_case or camelCase.  If ADK is stricter and the
-    meaning is clear, the file is accepted with a warning.
+    As in ADK, keys inside a case may be snake_case or camelCase.  A file that ADK would refuse is
+    accepted with a warning if its meaning is clear.
     """
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Return True for an object with a list of cases in no other format."""
+        """Return True for an object with a list of cases that is in no other format."""
         return (
             isinstance(head, Mapping)
             and bool({"eval_cases", "evalCases", "eval_set_id", "evalSetId"} & head.keys())
@@ -129,7 +129,7 @@ def _listed(keys: Sequence[str]) -> str:
 
 
 def _message(text: Any, *, role: str) -> Any:
-    """Return `text` as a message; anything but a string unchanged."""
+    """Return a string as a message, and anything else unchanged."""
     return {"role": role, "parts": [{"text": text}]} if isinstance(text, str) else text
 
 

@@ -103,9 +103,9 @@ class AgentFlow(EvalSetReader):
     Unlike ADK's evalset, its turns have `expected_…` keys, and a message has its text under
     `content`.  As in AgentFlow, only the text blocks of a message are read.  A case without an id
     is named after the user's messages, whereas AgentFlow gives it a new name at every load.
-    Without `expected_tool_trajectory` a turn does not state which tools are called, and an empty
-    list states that none are; an empty `expected_node_order`, which AgentFlow always writes, states
-    nothing.
+    A turn without `expected_tool_trajectory` does not state which tools are called, whereas an
+    empty list states that none are; an empty `expected_node_order`, which AgentFlow always writes,
+    states nothing.
     """
 
     @classmethod
@@ -179,7 +179,7 @@ def _name_of(case: _Case) -> str:
 
 
 def _note_unknown(model: BaseModel, value: dict[str, Any], notes: Notes, loc: Loc) -> None:
-    """Warn of keys that AgentFlow's files do not have."""
+    """Warn about keys that AgentFlow does not know."""
     known = type(model).model_fields
     for key, inner in value.items():
         if key not in known:
@@ -195,7 +195,7 @@ def _note_unknown(model: BaseModel, value: dict[str, Any], notes: Notes, loc: Lo
 
 
 def _note_oddities(case: _Case, notes: Notes) -> None:
-    """Warn of likely mistakes."""
+    """Warn about likely mistakes."""
     if not case.eval_id:
         notes.warning(
             f"has no 'eval_id'; its generated name {_name_of(case)!r} changes with the user's "
@@ -226,7 +226,7 @@ def _invocation(turn: _Turn) -> Invocation:
 
 
 def _trajectory(turn: _Turn) -> dict[str, Json]:
-    """Return the expected calls and responses, marking calls that are not stated."""
+    """Return the expected calls and responses; `unseen` marks that calls are not stated."""
     uses, responses = [], []
     for number, call in enumerate(turn.expected_tool_trajectory, 1):
         identity = call.call_id or f"call-{number}"

@@ -18,10 +18,10 @@ class AgentsCliDataset(EvalSetReader):
     """A dataset of agents-cli: `{"eval_cases": [{"eval_case_id", "prompt"}, …]}`.
 
     A case is the message in `prompt`, or the conversation in `agent_data.turns[].events`.  The
-    user's messages in it are sent one after the other, and the agent's are the expected ones,
-    whereas agents-cli passes them to the agent as history; a warning says so.  A conversation
-    without any tool call does not state which tools are called.  A case without an id is named
-    after the user's messages, as with `cases`.
+    user's messages in it are sent one after the other, and the agent's messages are the expected
+    responses, whereas agents-cli passes them to the agent as history; a warning says so.  A
+    conversation without any tool call does not state which tools are called.  A case without an id
+    is named after the user's messages, as with `cases`.
     """
 
     @classmethod
@@ -54,6 +54,6 @@ def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
         if key not in AgentsCliCase.model_fields:
             entry.notes.warning("is ignored", (key,))
     if any(turn.final_response for turn in conversation):
-        message = "the agent's messages in it are expected here; agents-cli sends them as history"
+        message = "the agent's messages are used as expectations; agents-cli sends them as history"
         entry.notes.warning(message, ("agent_data",))
     yield EvalCase(eval_id=case_id, conversation=as_expected(conversation), line=entry.line)

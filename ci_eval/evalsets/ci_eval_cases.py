@@ -22,9 +22,9 @@ _OURS = frozenset(GivenCase.names()) - {"id", "tags", "state", "rubrics"}
 class Cases(EvalSetReader):
     """ci-eval's own evalset format: a prompt and an expected answer make a case.
 
-    Written as YAML, JSON, JSONL (one case per line) or CSV; YAML up to 1 MiB, the others of any
-    size.  YAML and JSON hold a list of cases, or an object with `cases` and, optionally, `name`
-    and `description`; the name (default: the file name) is the id of the evalset.
+    Written as YAML (up to 1 MiB), or as JSON, JSONL (one case per line) or CSV (of any size).
+    YAML and JSON hold a list of cases, or an object with `cases` and, optionally, `name` and
+    `description`; the name (default: the file name) is the id of the evalset.
 
         cases:
           - prompt: What is the capital of France?
@@ -47,38 +47,39 @@ class Cases(EvalSetReader):
             rubrics: [The agent confirms the booking.]
 
     A case has a `prompt`, or `turns` for several messages, or a `scenario` for a simulated user:
-    `start`, its first message; a `plan`, or the `goals` of AgentFlow's user with `max_turns`;
-    and a `persona` of ADK's.  Beside a prompt, in the case or in a turn: `expected`, the answer;
-    `expected_tools`, the tools in order, by name or with `args`; `expected_nodes`, the nodes of a
-    graph in order.  `expected_tools: []` expects no tool; without the key, tool calls are not
-    compared.  A tool without `args` matches no call in `adk/tool_trajectory_avg_score`, which
-    compares arguments, unless that has `missing_args: any`.
+    `start`, the user's first message; a `plan`, or the `goals` of AgentFlow's user with
+    `max_turns`; and an ADK `persona`.  A case with a prompt, and each turn, may also have:
+    `expected`, the answer; `expected_tools`, the tools in order, by name or with `args`;
+    `expected_nodes`, the nodes of a graph in order.  `expected_tools: []` expects that no tool is
+    called; without the key, tool calls are not compared.  A tool without `args` matches no call in
+    `adk/tool_trajectory_avg_score`, which compares arguments, unless that criterion has
+    `missing_args: any`.
 
     For the case as a whole: `id`, `tags`, `state` (of the initial session), `final_state`,
-    `rubrics` (texts, or `text` with `id` and `type`; for the final response unless the type is
-    another of ADK's, such as `TOOL_USE_QUALITY` or `TRAJECTORY_QUALITY`), and `assert`, a list of
-    checks that `ci/assertions` makes for this case alone.  `context`, a text or a list of texts, is
-    a source for `agentflow/hallucinations_v1` beside the tool calls, and `reference_facts` for
-    `agentflow/factual_accuracy_v1`.
+    `rubrics` (texts, or objects with `text`, `id` and `type`; for the final response unless the
+    type is another ADK type, such as `TOOL_USE_QUALITY` or `TRAJECTORY_QUALITY`), and `assert`, a
+    list of checks that `ci/assertions` makes for this case alone.  `context`, a text or a list of
+    texts, is a source for `agentflow/hallucinations_v1` in addition to the tool calls, and
+    `reference_facts` for `agentflow/factual_accuracy_v1`.
 
-    `tool_mocks` gives the results of tools that are not really called, and `human_answers` those
-    of a human when the agent stops and asks, by the name of the tool: `result`, `results` (one
-    per call; the last one repeats) or an `error` message, and `args`, the minimum arguments of a
-    matching call; one, or a list of which the first match counts.  A call that matches nothing is
-    an error, unless `unmatched: pass` beside `tools` lets it really be made.  With
-    `rerun_on_resume: true`, a waiting agent continues when a run is resumed and the answer is
-    available; otherwise the answer is the response.
+    `tool_mocks` replaces the results of tools, which are then not called.  `human_answers` has the
+    answers of a human for an agent that stops and asks.  Both are keyed by the name of the tool:
+    `result`, `results` (one per call; the last one repeats) or an `error` message, and `args`, the
+    minimum arguments of a matching call; one such entry, or a list whose first match counts.  A
+    call that matches nothing is an error, unless `unmatched: pass` beside `tools` lets it reach the
+    real tool.  With `rerun_on_resume: true`, a waiting agent continues when a run is resumed and
+    the answer is available; otherwise the answer is the response.
 
     A case without an `id` is named after its prompts: the first words and a checksum.  The name
-    stays the same if a case is moved or expects something else, and changes with the prompts; two
+    stays the same if the case moves or its expectations change, and changes with the prompts; two
     cases with the same prompts need ids.
 
     In CSV the first row names the columns: `id`, `prompt`, `expected`, `context`,
-    `reference_facts`, `tags`, `expected_tools` and `expected_nodes` (the last three separated by
-    `;` within a cell; tools may be JSON, `[]` for none), and any number of `state.NAME`,
-    `final_state.NAME` and `assert.NAME`. Such a cell is parsed as JSON if possible, such as `7`,
-    `true` or `{"max": 2}`, and is text otherwise; to get a number as text, write it as a JSON
-    string. Empty cells are ignored.
+    `reference_facts`, `tags`, `expected_tools` and `expected_nodes` (in the last three, `;`
+    separates the values in a cell; tools may be JSON, `[]` for none), and any number of
+    `state.NAME`, `final_state.NAME` and `assert.NAME`. The cells of the latter are parsed as JSON
+    if possible, such as `7`, `true` or `{"max": 2}`, and are text otherwise; to get a number as
+    text, write it as a JSON string. Empty cells are ignored.
     """
 
     syntaxes = frozenset({"json", "jsonl", "yaml", "csv"})

@@ -16,20 +16,20 @@ from ci_eval.text.json_stream import Element
 class OpenAI(EvalSetReader):
     """Message lists of OpenAI's chat completions as expected conversations.
 
-    JSONL with one conversation per line, or JSON with one or a list of them.  A conversation is an
-    object with `messages`, or only the list; beside the messages it may have `eval_id` or `id` (or
-    `eval_id` in `metadata`) and `tags`; other keys, such as `model` or `tools`, are ignored.
-    Without an id it is named after the user's messages, as with `cases`.
+    JSONL with one conversation per line, or JSON with one conversation or a list of them.  A
+    conversation is an object with `messages`, or only the list of messages; the object may also
+    have `eval_id` or `id` (or `eval_id` in `metadata`) and `tags`; other keys, such as `model` or
+    `tools`, are ignored.  Without an id it is named after the user's messages, as with `cases`.
 
     Each `user` message begins an invocation; several in a row are one message.  `system` and
     `developer` messages, and assistant messages before the first user message, are left out.  The
-    assistant's last text without calls is the expected final response, earlier ones are
+    assistant's last text without calls is the expected final response, earlier texts are
     intermediate responses, and `tool_calls` (or the older `function_call`) are the expected tools;
     a conversation without any call, and without an empty `tool_calls`, does not state which tools
-    are called.  Their `arguments` are JSON text; if it is not an object, it is stored under
-    `arguments`.  A `tool` or `function` message answers the call of its `tool_call_id`, else the
-    first open call of its name; if it is not a JSON object, it is stored under `result`.  Text,
-    images, sounds and files in a message are kept.
+    are called.  The `arguments` of a call are JSON text; if they are not an object, they are stored
+    under `arguments`.  A `tool` or `function` message answers the call of its `tool_call_id`, or
+    else the first open call of its name; if it is not a JSON object, it is stored under `result`.
+    Text, images, audio and files in a message are kept.
     """
 
     syntaxes = frozenset({"json", "jsonl"})

@@ -30,10 +30,10 @@ from ci_eval.text.validation_messages import errors_in
 
 _UNREAD: Final = {
     "contextMessages": "messages before the conversation are left out",
-    "actualConversation": "recorded conversations are not read from here",
-    "toolMock": "tools are not mocked: the agent calls its own",
+    "actualConversation": "recorded conversations in an evalset are ignored",
+    "toolMock": "tools are not mocked: the agent calls its real tools",
 }
-"""Keys of trpc-agent-go without an equivalent, and the warning for each."""
+"""Keys of trpc-agent-go without an equivalent, with the warning for each."""
 
 
 class _Given(Record, extra="ignore", alias_generator=to_camel):
@@ -104,15 +104,15 @@ class TrpcAgentGo(EvalSetReader):
 
     `{"evalSetId", "evalCases": [{"evalId", "conversation": [{"userContent": {"content"}}]}]}`.
     The `tools` of a turn are the expected calls with their results; a turn without `tools` does
-    not state which are called, and an empty list states that none are.  `arguments` that are not an
-    object are stored under `arguments`, such a `result` under `result`.  Only the start and the
-    plan of `conversationScenario` are read.  `contextMessages`, `actualConversation` and `toolMock`
-    are ignored with a warning.
+    not state which are called, whereas an empty list states that none are.  `arguments` that are
+    not an object are stored under `arguments`, and a `result` that is not one under `result`.  Only
+    the start and the plan of `conversationScenario` are read.  `contextMessages`,
+    `actualConversation` and `toolMock` are ignored with a warning.
     """
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Return True if the first case is one of trpc-agent-go."""
+        """Return True if the first case is in trpc-agent-go's format."""
         if not isinstance(head, Mapping) or "evalCases" not in head:
             return False
         case = first_object(head["evalCases"])

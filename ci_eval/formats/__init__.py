@@ -1,8 +1,7 @@
-"""What the readers of evalsets and recordings share: sniffing, messages and events of other tools.
+"""Shared parts of the readers of evalsets and recordings: sniffing, other tools' messages, events.
 
-Also personas of simulated users, and the cases of agents-cli.  The readers themselves are in
-`evalsets` and `recordings`.  Replies of providers are read here, too: their streams, and the models
-that they report.
+Also personas of simulated users, cases of agents-cli, and replies of providers: their streams, and
+the models that they report.  The readers themselves are in `evalsets` and `recordings`.
 
 Imports `plugins` and below.
 """

@@ -63,7 +63,7 @@ def is_agents_cli(head: Json) -> bool:
 
 
 def is_answered(head: Json) -> bool:
-    """Return True if these cases have answers, so that they are a trace, not a dataset."""
+    """Return True if the cases have answers, which makes them a trace rather than a dataset."""
     return bool(_first_case(head).get("responses"))
 
 

@@ -19,7 +19,7 @@ from ci_eval.text.json_text import json_or_text
 USER = "user"
 """Author of the user's messages; every other author is an agent."""
 AGENT = "agent"
-"""Author of events of an agent without a name."""
+"""Author of the events of an agent without a name."""
 
 
 def as_args(value: Json) -> dict[str, Json]:
@@ -36,7 +36,7 @@ def as_response(value: Json) -> dict[str, Json]:
 
 
 def stored_result(value: Json) -> dict[str, Json]:
-    """Return the result of a tool, in which no text is parsed, as ADK stores it."""
+    """Return the result of a tool as ADK stores it, without parsing JSON in texts."""
     return value if isinstance(value, dict) else {"result": value}
 
 
@@ -67,11 +67,11 @@ def calls_of(content: Content | None) -> tuple[FunctionCall, ...]:
 def invocations(events: Iterable[InvocationEvent]) -> tuple[Invocation, ...]:
     """Split a conversation into invocations.
 
-    Each user message begins one; several in a row are one message of several parts, and events
-    before the first are dropped.  The last message with text and without tool calls is the final
-    response; other texts before and after it are intermediate responses.  A result belongs to the
-    call with the same id; without an id, to the first call without a result, of the same tool if
-    it is named.
+    Each user message begins an invocation; several in a row are one message of several parts, and
+    events before the first are dropped.  The last message with text and without tool calls is the
+    final response; other texts before and after it are intermediate responses.  A result belongs to
+    the call with the same id; a result without an id belongs to the first call without a result,
+    and, if it names a tool, the first such call of that tool.
     """
     found: list[_Turn] = []
     for event in events:
@@ -87,8 +87,8 @@ def invocations(events: Iterable[InvocationEvent]) -> tuple[Invocation, ...]:
 def as_expected(turns: Iterable[Invocation], *, stated: bool = False) -> tuple[Invocation, ...]:
     """Convert a recorded conversation into expectations.
 
-    A message without an answer states nothing.  A conversation without any tool call does not state
-    that none is expected, unless `stated` says so.
+    A message without an answer states no expectation.  A conversation without any tool call does
+    not state that none is expected, unless `stated` is true.
     """
     listed = list(turns)
     stated = stated or any(turn.tool_calls for turn in listed)
@@ -146,7 +146,7 @@ def is_model_call(event: InvocationEvent) -> bool:
 
 
 def _trajectory(events: Sequence[InvocationEvent]) -> IntermediateData | InvocationEvents:
-    """Return the events unchanged if any is a model call, else as lists."""
+    """Return the events if any is a model call, else separate lists of calls and texts."""
     if any(map(is_model_call, events)):
         kept = [event for event in events if event.content or is_model_call(event)]
         return InvocationEvents(invocation_events=tuple(kept))
@@ -159,7 +159,7 @@ def _trajectory(events: Sequence[InvocationEvent]) -> IntermediateData | Invocat
 
 
 def trajectory_events(invocation: Invocation, author: str = AGENT) -> Iterator[InvocationEvent]:
-    """Yield everything before the final response as events; `author` made calls that are lists."""
+    """Yield everything before the final response as events; calls in lists get `author`."""
     data = invocation.intermediate_data
     if not isinstance(data, IntermediateData):
         yield from invocation.events or ()
@@ -175,7 +175,7 @@ def trajectory_events(invocation: Invocation, author: str = AGENT) -> Iterator[I
 
 
 def _paired(events: Iterable[InvocationEvent]) -> Iterator[InvocationEvent]:
-    """Yield `events` with an id for every call, and with the id of its call for every result."""
+    """Yield `events` with an id for every call, and the id of its call for every result."""
     open_calls: list[FunctionCall] = []
     number = 0
     for event in events:

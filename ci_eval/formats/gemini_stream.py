@@ -1,7 +1,7 @@
 """Streamed answers of a model: the single chunks, and the answer assembled from them.
 
-The rules are those of ADK 2.13.0 (`StreamingResponseAggregator`, progressive mode), whose results
-the tests compare with.
+The rules are those of ADK 2.13.0 (`StreamingResponseAggregator`, progressive mode); tests compare
+the results with ADK's.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -34,11 +34,11 @@ _INNER: Mapping[str, type[AdkRecord]] = {
 
 
 _snake = lru_cache(maxsize=1000)(to_snake)
-"""Cached, because the same few names occur again and again."""
+"""Cached, because the same few names recur."""
 
 
 def _known(value: Json, model: type[AdkRecord] = Content) -> Json:
-    """Drop unknown fields of `value`: providers add some at any time."""
+    """Drop unknown fields of `value`: providers may add some at any time."""
     if isinstance(value, list):
         return [_known(each, model) for each in value]
     if not isinstance(value, dict):
@@ -77,17 +77,17 @@ class _Candidate(_Received):
 
 
 class ModelResponse(_Candidate):
-    """A chunk of a model's answer or all of it; ADK's events have the same fields."""
+    """A model's answer or a chunk of it; ADK's events have the same fields."""
 
     partial: bool | None = None
     """Whether it is a chunk."""
     error_code: str | None = None
-    """Why there is no answer, or why it ends early; there may be content all the same."""
+    """Why there is no answer, or why it ends early; there may be content nevertheless."""
     error_message: str | None = None
     usage_metadata: Annotated[dict[str, Json], BeforeValidator(snaked)] | None = None
     model_version: str | None = None
     system_fingerprint: str | None = None
-    """OpenAI's; never in Gemini's answers."""
+    """From OpenAI; never in Gemini's answers."""
 
     @property
     def reason(self) -> str:
@@ -151,7 +151,7 @@ class Aggregator:
     """Assembles the chunks of one answer; `new_id` generates missing call ids.
 
     Consecutive texts become one part, thoughts separately, with the first signature among them.  A
-    call keeps the place of its first piece, even if other parts come before its last one.
+    call keeps the place of its first piece, even if other parts arrive before its last piece.
     """
 
     def __init__(self, new_id: Callable[[], str]) -> None:
@@ -284,7 +284,7 @@ def _identified(part: Part, call: FunctionCall, call_id: str) -> Part:
 
 
 def _without_repeats(parts: Iterator[Part]) -> Iterator[Part]:
-    """Yield `parts` without later calls that reuse an id of the model."""
+    """Yield `parts` without calls that repeat an id given by the model."""
     seen: set[str] = set()
     for part in parts:
         call_id = part.function_call.id if part.function_call else None

@@ -38,13 +38,13 @@ def described(head: Json) -> str:
 
 
 def recognised(head: Json) -> str:
-    """Return the format of a document that is certainly not an evalset; else empty."""
+    """Return the format of a document that is known not to be an evalset; else empty."""
     if isinstance(head, Mapping):
         return _object(head)
     if "metricName" in first_object(head):
         return f"metrics of trpc-agent-go; {_CHOOSE}"
     if is_json_in_text(head):
-        return f"JSON in a JSON text, as older versions of ADK write their results; {_REPLAYS} them"
+        return f"JSON in a JSON string, as older versions of ADK write results; {_REPLAYS} them"
     return ""
 
 
@@ -80,7 +80,7 @@ def is_adk_result(head: Json) -> bool:
 
 
 def _message(turn: Json) -> Mapping[str, Json]:
-    """Return the user's message of an invocation; ADK's has parts, others have a content."""
+    """Return the user's message of an invocation: with parts in ADK, with content in others."""
     found = turn.get("userContent", turn.get("user_content")) if isinstance(turn, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 

@@ -1,4 +1,4 @@
-"""Messages of OpenAI's chat completions, and of everything that imitates them.
+"""Messages of OpenAI's chat completions, and of formats that imitate them.
 
 The roles and keys are those of `messages` in `POST /v1/chat/completions`
 (https://platform.openai.com/docs/api-reference/chat/create).
@@ -118,7 +118,7 @@ def is_talk(head: Json) -> bool:
 def read_talk(value: Json) -> tuple[Talk | None, list[tuple[Loc, str]]]:
     """Parse a conversation; return it, or its problems with their locations.
 
-    It is a list of messages, or an object with `messages`.
+    `value` is a list of messages, or an object with `messages`.
     """
     bare = isinstance(value, list)
     given = {"messages": value} if bare else value

@@ -1,4 +1,4 @@
-"""A streamed tool call, whose arguments come in pieces with JSON paths.
+"""A streamed tool call, whose arguments arrive in pieces with JSON paths.
 
 https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling, "Streaming
 function call arguments"; as in ADK 2.13.0, inconsistent pieces are dropped.

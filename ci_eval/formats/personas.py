@@ -1,7 +1,7 @@
 """Personas of simulated users: ADK's three by name, and those described in cases.
 
-They are used by the model that plays the user, which gets the instructions, and by the judge of
-simulated users, which also gets the violations.  The names are ADK's; the texts are ci-eval's.
+The model that plays the user gets the instructions; the judge of simulated users also gets the
+violations.  The names are ADK's; the texts are ci-eval's.
 """
 
 import re

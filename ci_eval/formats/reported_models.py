@@ -1,10 +1,10 @@
-"""Versions of models, as providers report them beside an answer."""
+"""Versions of models, as providers report them with an answer."""
 
 from ci_eval.records.model_versions import ModelRole, ServedModel
 from ci_eval.text.sanitize import one_line
 
 MAX_NAME_CHARS = 100
-"""The longest name or version that is kept, in characters."""
+"""Maximum length of a name or version, in characters; longer ones are cut."""
 
 
 def served(
@@ -15,7 +15,7 @@ def served(
     *,
     agent: str = "",
 ) -> tuple[ServedModel, ...]:
-    """Clean the version that a provider reported beside an answer; empty if it reported none."""
+    """Return the sanitized version that a provider reported; empty if it reported none."""
     if not version:
         return ()
     names = (one_line(each or "", MAX_NAME_CHARS) for each in (requested, version, fingerprint))

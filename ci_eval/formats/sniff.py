@@ -1,4 +1,4 @@
-"""Beginning of a file in any syntax, as far as needed to recognise its format."""
+"""The beginning of a file in any syntax, enough to recognise its format."""
 
 import csv
 from pathlib import Path
@@ -30,7 +30,7 @@ def syntax_of(path: Path) -> Syntax:
 
 
 def without_ending(name: str) -> str:
-    """Return the name of a file without its ending, if that is one of an evalset."""
+    """Return the name of a file without its ending, if evalsets may have that ending."""
     endings = (*SURE_ENDINGS, *ENDINGS)
     ending = next((each for each in endings if name.lower().endswith(each)), "")
     return name[: len(name) - len(ending)]

@@ -64,7 +64,7 @@ def read_answer(body: str) -> Answer:
     """Parse the answer in the body of a response.
 
     Raises:
-        ValueError: it has neither an answer nor a reason for its absence.
+        ValueError: the body has neither an answer nor a reason for its absence.
 
     """
     reply = _Reply.model_validate(parse_json(body))

@@ -79,7 +79,7 @@ class Call(NamedTuple):
         form = self._form(question)
         return {
             "input": question.prompt,
-            "store": False,  # OpenAI is not to keep the conversation
+            "store": False,  # OpenAI must not store the conversation
             **({"instructions": instructions} if instructions else {}),
             **({"text": {"format": form}} if form else {}),
             **given,

@@ -26,7 +26,7 @@ class Gemini(gemini.GeminiAccess, Judge):
     The environment variables of google-genai configure the access: `GOOGLE_API_KEY` or
     `GEMINI_API_KEY`, and `GOOGLE_GEMINI_BASE_URL`; or `GOOGLE_GENAI_USE_VERTEXAI=true` with
     `GOOGLE_CLOUD_PROJECT`, `GOOGLE_CLOUD_LOCATION` and `GOOGLE_VERTEX_BASE_URL`, with
-    Application Default Credentials or an API key of Vertex AI's express mode.  The options here
+    Application Default Credentials or an API key of Vertex AI's express mode.  The options below
     take precedence over the environment.
     """
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PACKAGE = "the package openai: pip install 'ci-eval[openai]'"
 _PUBLIC = "https://api.openai.com/v1"
 _NO_KEY = "none"
-"""Placeholder key: the package requires one, self-hosted servers do not."""
+"""Placeholder key: the package requires a key, but self-hosted servers do not."""
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached")
 """Error codes for an exhausted budget."""
 
@@ -39,11 +39,11 @@ class OpenAI(Judge):
 
     Needs the package openai: `pip install 'ci-eval[openai]'`.  The environment variables of that
     package configure the access: `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and
-    `OPENAI_PROJECT_ID`.  A base URL of your own needs no key.
+    `OPENAI_PROJECT_ID`.  With a base URL of your own, no key is needed.
 
-    Azure is used if `azure_endpoint` is set, or `AZURE_OPENAI_ENDPOINT` without `OPENAI_BASE_URL`
-    and `OPENAI_API_KEY`; it needs `AZURE_OPENAI_API_KEY`, and the model is the name of the
-    deployment.  The options here take precedence over the environment.
+    Azure is used if `azure_endpoint` is set, or if `AZURE_OPENAI_ENDPOINT` is set without
+    `OPENAI_BASE_URL` and `OPENAI_API_KEY`; it needs `AZURE_OPENAI_API_KEY`, and the model is the
+    name of the deployment.  The options below take precedence over the environment.
     """
 
     extra = "openai"

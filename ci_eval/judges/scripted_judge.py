@@ -21,10 +21,10 @@ class Line(Record):
     criterion: str | None = None
     """Only for questions of this criterion, such as `adk/hallucinations_v1`."""
     contains: str | tuple[str, ...] = ()
-    """Only for questions that contain this text, or all of these."""
+    """Only for questions that contain this text, or all texts of this list."""
     answer: Json
-    """The answer: text, or a value that is written as JSON. Repetitions of a question get the
-    elements of a list in turn, starting over after the last."""
+    """The answer: text, or a value that is sent as JSON. If it is a list, repetitions of a question
+    get its elements in turn, starting over after the last."""
 
     def fits(self, question: Question) -> bool:
         """Return True if it answers `question`."""
@@ -44,7 +44,7 @@ class Scripted(Judge):
     free = True
 
     answers: tuple[Line, ...] = Field(min_length=1)
-    """The answers, and the questions that each is for."""
+    """The answers, each with the questions that it is for."""
 
     def serves(self, model: str) -> bool:
         """Return True: it answers for every model."""

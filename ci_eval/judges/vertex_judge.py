@@ -32,11 +32,11 @@ _MODULES = ("agentplatform", "vertexai")
 _NEEDED = ("pandas", "tqdm")
 """Packages that the evaluation needs, but google-cloud-aiplatform does not install."""
 _TIMEOUT_MS = 300_000
-"""Timeout of one request: its thread cannot be stopped, and the run would wait for it."""
+"""Timeout of one request; without it, the run would wait for a thread that cannot be stopped."""
 _MOST_THREADS = 1000
 """Maximum number of concurrent calls; threads are only started as needed."""
 _REFUSED = re.compile(r"(\d{3})\b")
-"""Start of a service error, of which the package passes on only the text."""
+"""Start of a service error; the package passes on only its text."""
 _SAID = re.compile(r"Error in metric result|Metric results missing")
 """Start of the message if the service answered without a score."""
 _RPC_CODE = re.compile(r"\bcode=(\d{1,2})\b")
@@ -48,16 +48,16 @@ _STATUSES = {4: 504, 8: 429, 10: 409, 13: 500, 14: 503}
 class Vertex(Judge):
     """Google's Vertex AI evaluation service, for the ADK criteria that only it can measure.
 
-    These criteria use it by themselves; it need not be configured.  It needs its package, `pip
+    These criteria use it automatically; it need not be configured.  It needs its package, `pip
     install 'ci-eval[vertex]'`, and Application Default Credentials, with the variables
-    `GOOGLE_CLOUD_PROJECT` and `GOOGLE_CLOUD_LOCATION`; the options here take precedence.
-    Without both, the key in `GOOGLE_API_KEY` is sent, although the package (as of version 2.7)
-    looks for Application Default Credentials even then.  ADK prefers that key, which may be meant
-    for the Gemini API.
+    `GOOGLE_CLOUD_PROJECT` and `GOOGLE_CLOUD_LOCATION`; the options below take precedence.
+    Without project and location, the key in `GOOGLE_API_KEY` is sent, although the package (as of
+    version 2.7) looks for Application Default Credentials even then.  ADK prefers that key, which
+    may be meant for the Gemini API.
 
-    If the service is busy, the package makes up to five attempts, which count as one call.  Its
-    requests were compared with those for ADK 2.13.0 on a substitute server; the service itself
-    was not tested.
+    If the service is busy, the package makes up to five attempts, which count as one call.  The
+    requests were compared with ADK 2.13.0's on a substitute server, but not tested with the service
+    itself.
     """
 
     extra = "vertex"
@@ -158,7 +158,7 @@ class _Client:
             asked = parse_json(question.text)
             metric, version = asked.pop("metric").rsplit("_", 1)
         except (ValueError, LookupError, TypeError, AttributeError):
-            why = f"the evaluation service only measures, and cannot answer {question.about}"
+            why = f"the evaluation service cannot answer questions of {question.about}"
             raise self._failures.unasked(why) from None
         connected = await self.connection.client()
         # A pool of its own: waiting for a free thread would count as a slow answer.
@@ -207,10 +207,10 @@ class _Client:
         return found
 
     def _check(self, error: str) -> None:
-        """Return if `error` is an answer of the service itself.
+        """Check that `error` is an answer of the service itself.
 
         Raises:
-            JudgeError: it means that there was no answer.
+            JudgeError: the service did not answer.
 
         """
         if _SAID.match(error):
@@ -225,7 +225,7 @@ class _Client:
         raise self._failures.unreached(ConnectionError(error))
 
     def _unprepared(self, exc: ValueError) -> JudgeError:
-        """Return the error for an unknown metric, or data that it does not accept."""
+        """Return the error for an unknown metric, or data that the metric does not accept."""
         from google.auth.exceptions import GoogleAuthError
 
         cause: BaseException = exc
@@ -240,7 +240,7 @@ class _Client:
 
 
 def _dataset(types: Any, asked: Mapping[str, Json]) -> Any:
-    """Return the one case of `asked`, built as in ADK."""
+    """Return a dataset with the only case, `asked`, built as in ADK."""
     if "turns" in asked:
         data = types.evals.AgentData.model_validate(asked)
         return types.EvaluationDataset(eval_cases=[types.EvalCase(agent_data=data)])

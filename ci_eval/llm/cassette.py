@@ -1,7 +1,7 @@
 """Recorded answers of judges in one file: a cache on a laptop, a cassette in a repository.
 
-Each line holds one answer under its key, and the last line of a key counts.  The file contains no
-questions and no known secrets.
+Each line holds one answer and its key; if a key has several lines, the last one counts.  The file
+contains no questions and no known secrets.
 """
 
 import json
@@ -22,7 +22,7 @@ _LINE = re.compile(rb'\{"key":"([0-9a-f]{32})",')
 class Cassette:
     """The answers in the file at `path`, named `shown` in messages.
 
-    New ones go to the file `own`, if there is one: a shard has it, and `absorb` merges it.
+    A shard writes new answers to a file of its `own`, which `absorb` merges later.
     """
 
     def __init__(
@@ -75,10 +75,10 @@ class Cassette:
         try:
             return Answer.model_validate(parse_json(line)["answer"])
         except (ValueError, LookupError, TypeError):
-            return None  # somebody edited it
+            return None  # edited by hand
 
     def add(self, key: str, answer: Answer, *, about: str) -> None:
-        """Record `answer` under `key`; `about` names the criterion for people."""
+        """Record `answer` under `key`; `about` names the criterion, for human readers."""
         self._added[key] = answer
         clean = self._secrets.cleaned(answer)
         row = {"key": key, "criterion": about, "answer": clean.model_dump(exclude_defaults=True)}
@@ -91,9 +91,9 @@ class Cassette:
         (self._own or self._file).rewrite(_last_of_each)
 
     def absorb(self, parts: Iterable[Path]) -> int:
-        """Add what shards recorded; return the number of questions that had several answers.
+        """Add the answers of shards; return the number of questions with differing answers.
 
-        Of several, the answer of the first part counts, as for equal questions in one run.
+        If answers differ, that of the first part counts, as for equal questions in one run.
 
         Raises:
             UsageError: a part is not a cassette.

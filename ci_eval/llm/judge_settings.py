@@ -17,24 +17,24 @@ from ci_eval.text.validation_messages import described
 
 Mode = Literal["auto", "record", "replay", "off"]
 DEFAULT_CASSETTE = ".ci-eval/cache/judge.jsonl"
-"""Path from the folder of the configuration."""
+"""Path relative to the folder of the configuration."""
 DEFAULT_CONCURRENCY = 16
 MAX_CONCURRENCY = 1000
-"""Number of concurrent calls: the least by default, and the maximum."""
+"""Number of concurrent calls: the minimum of the default, and the maximum."""
 
 
 class JudgeOptions(Record):
-    """How models are called. The options of the provider stand in the same block."""
+    """How models are called. The provider's own options go in the same block."""
 
     provider: str | None = None
     """The provider: `gemini`, `openai` or `scripted`. Default: inferred from the name of the model,
-    if that begins like `gemini-`, `gpt-` or `o3`."""
+    if it starts with a known prefix such as `gemini-`, `gpt-` or `o3`."""
     samples: int | None = Field(default=None, ge=1, le=1000)
     """Samples per question, unless the criterion sets them. Default: 5 for ADK's criteria, 3 for
     AgentFlow's."""
     jury: tuple[dict[str, Any], ...] = ()
-    """Several judges instead of one, each with its provider, its model and its options. Their
-    majority or their mean counts, and their agreement is reported."""
+    """Several judges instead of one, each with its provider, model and options. Their majority or
+    mean counts, and their agreement is reported."""
     mode: Mode = "auto"
     """`auto`: recorded answers are reused, missing ones are requested and recorded. `record`: every
     answer is requested and recorded again. `replay`: no model is called, and a missing answer is an
@@ -42,7 +42,7 @@ class JudgeOptions(Record):
     cassette: str = Field(default=DEFAULT_CASSETTE, min_length=1)
     """The file of recorded answers, relative to the configuration."""
     prompts: str | None = None
-    """A folder of prompts that override those in `templates/judge/` of the same names."""
+    """A folder of prompts that override those with the same names in `templates/judge/`."""
     env_file: str | None = None
     """A file of `NAME=value` lines with keys, relative to the configuration. The environment takes
     precedence."""
@@ -51,7 +51,7 @@ class JudgeOptions(Record):
     `run.concurrency`, but at least 16."""
     requests_per_minute: float | None = Field(default=None, gt=0)
     """Maximum number of calls per minute to each provider, shared with agents that have `models`.
-    If several set a limit for a provider, the smallest holds."""
+    If several of them set a limit for a provider, the smallest applies."""
     tokens_per_minute: float | None = Field(default=None, gt=0)
     """Maximum number of input tokens per minute for each provider, estimated from the length of
     the texts; shared like `requests_per_minute`."""
@@ -186,12 +186,12 @@ class Judging:
                 yield message
 
     def _service_judge(self, service: str) -> Judge:
-        """Return the judge registered as `service`, as the `judge:` block sets it, if it does."""
+        """Return the judge registered as `service`, with the options of `judge:`, if any."""
         named = self.default and self.default.type_name in (service, "scripted")
         return self.default if self.default and named else points.judge[service]()
 
     def _judge_for(self, model: str, *, block: str = "judge") -> Judge:
-        """Return the judge for `model`: that of the `judge:` block, unless another one serves it.
+        """Return the judge for `model`: that of the `judge:` block, unless another serves it.
 
         `block` is the block of the configuration that can set the provider.
         """
@@ -219,7 +219,7 @@ def endpoint(judge: Judge) -> Json:
 
 
 def provider_of(judge: Judge) -> str:
-    """Return the provider whose limits the calls of a judge share, also with agents."""
+    """Return the provider whose limits a judge shares with other judges and agents."""
     own = judge.model_dump(mode="json", exclude={"model", "settings"}, exclude_defaults=True)
     return json.dumps(endpoint(judge), sort_keys=True) if own else judge.type_name
 
@@ -250,7 +250,7 @@ def _setting_errors(judge: Judge) -> Iterator[str]:
 def _configured(
     judge: Judge, model: str | None, settings: Mapping[str, Json], *, alone: bool = False
 ) -> Judge:
-    """Return `judge` with this model, and these settings added to its own or `alone`."""
+    """Return `judge` with this model, and these settings added to its own or used `alone`."""
     # ADK's files may say `maxOutputTokens` where the configuration says `max_output_tokens`.
     both = {**({} if alone else judge.settings), **settings}
     merged = {to_snake(name): value for name, value in both.items()}

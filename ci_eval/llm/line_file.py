@@ -1,7 +1,7 @@
-"""Files of recorded calls: a first line that names the format, then one JSON object a line.
+"""Files of recorded calls: a first line that names the format, then one JSON object per line.
 
 Several processes may write at the same time: each line is written in one piece, under a lock.  A
-process that is killed leaves at most one line without an end, which readers ignore.
+process that is killed leaves at most one incomplete line, which readers ignore.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ def shard_file_name(given: str) -> str:
 
 
 def shard_file(folder: Path | None, given: str) -> Path | None:
-    """Return that file in `folder`; `None` if there is no folder, as in a run without shards."""
+    """Return the path of that file in `folder`; `None` without a folder (no shards)."""
     return folder / shard_file_name(given) if folder else None
 
 
@@ -121,11 +121,11 @@ class LineFile:
             return Position(self, at + len(before), len(line))
 
     def rewrite(self, arranged: Callable[[Iterator[bytes]], Iterable[bytes]]) -> None:
-        """Replace all complete lines by what `arranged` makes of them."""
+        """Replace all complete lines by the result of `arranged`."""
         if not self.exists or sys.platform == "win32":  # open files cannot be replaced
             return
         with self._locked():
-            # Created anew: a link of this name may lead out of the repository.
+            # Created anew: a link of this name may point outside the repository.
             draft = self._path.with_name(f".{self._path.name}.draft")
             draft.unlink(missing_ok=True)
             with draft.open("xb") as file:
@@ -193,7 +193,7 @@ class LineFile:
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield lines; a line that is too long comes in pieces, which hold no answer."""
+    """Yield lines; a line that is too long comes in pieces, none of which is valid."""
     return iter(lambda: file.readline(MAX_LINE_BYTES), b"")
 
 

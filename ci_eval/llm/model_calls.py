@@ -19,7 +19,7 @@ from ci_eval.runtime.retry import Backoff
 _log = logging.getLogger(__name__)
 
 CHARS_PER_TOKEN = 4
-"""Characters per token in English, roughly; only estimates use it."""
+"""Approximate characters per token in English; only used for estimates."""
 USUAL_OUTPUT_TOKENS = 200
 """Estimated output tokens of an answer until the first one has arrived."""
 BACKOFF = Backoff(first_s=0.5, longest_s=30.0, jitter=0.5)
@@ -40,7 +40,7 @@ class Meter:
 
 @dataclass
 class Budget:
-    """Limits of a run, and what it has used of them."""
+    """Limits of a run, and how much of them is used."""
 
     max_calls: int | None
     max_cost_usd: float | None
@@ -61,15 +61,15 @@ class Budget:
         spent = self.cost_usd + self._pending_usd
         if self.max_cost_usd is not None and spent + estimate_usd > self.max_cost_usd:
             message = (
-                f"${self.cost_usd:.4f} of the ${self.max_cost_usd:g} of `judge.max_cost_usd` "
-                "are spent, and the next call would exceed it"
+                f"${self.cost_usd:.4f} of the ${self.max_cost_usd:g} in `judge.max_cost_usd` "
+                "is spent, and the next call would exceed the limit"
             )
             raise JudgeError(message)
         self.calls += 1
         self._pending_usd += estimate_usd
 
     def end(self, estimate_usd: float, cost_usd: float) -> None:
-        """Replace the estimate for a call by its cost."""
+        """Replace the estimate for a call by its actual cost."""
         self._pending_usd -= estimate_usd
         self.cost_usd += cost_usd
 
@@ -132,7 +132,7 @@ class Caller:
         """Return the answer to `question`, retrying transient failures.
 
         Raises:
-            JudgeError: no attempt that the options allow got an answer.
+            JudgeError: none of the allowed attempts got an answer.
 
         """
         tokens = (len(question.instructions) + len(question.prompt)) // CHARS_PER_TOKEN + 1
@@ -170,7 +170,7 @@ class Caller:
                 answer = await client.answer(question)
             usage = state.usage(answer)
         except TimeoutError:
-            # The earlier failure says more than the timeout that all calls share.
+            # An earlier failure is more informative than the shared timeout.
             cut_short = left < self._options.timeout_s and self._failing_since is not None
             message = f"no answer within {left:.3g} s"
             raise JudgeError(self._last_failure if cut_short else message, passing=True) from None
@@ -206,7 +206,7 @@ class Caller:
         """Return the seconds that a call may take now.
 
         Raises:
-            JudgeError: the model or the provider is given up.
+            JudgeError: the model or the provider is considered unavailable.
 
         """
         if state.hopeless:
@@ -229,7 +229,7 @@ class Caller:
             self._limiter.throttled(started, min(error.after_s or 0.0, left_s))
 
     def _pause_s(self, pause_s: float, error: JudgeError) -> float:
-        """Return the seconds until the next attempt: as the provider asks, within our patience."""
+        """Return the seconds until the next attempt: the provider's wish, within our patience."""
         pause_s = max(pause_s, error.after_s or 0.0)
         if self._failing_since is None:
             return pause_s

@@ -1,7 +1,7 @@
 """Questions to models, from the criterion that asks to the answer.
 
-Each question passes, in this order, the cassette, which may have the answer; the budget; the rate
-limits of the provider; and the call, which is retried after transient failures.
+Each question passes these steps: the cassette, which may have the answer; the budget; the
+provider's rate limits; and the call, which is retried after transient failures.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 _NOTHING = JudgeUsage()
 MAX_UNUSABLE = 10
-"""Unusable answers after which a model that gave no usable one is not asked again."""
+"""Number of unusable answers, with none usable, after which a model is not asked again."""
 MAX_ANSWER_CHARS = 200_000
 """Maximum length of an answer; a longer one counts as unreadable."""
 _ENDED = {
@@ -56,7 +56,7 @@ async def asking(
 ) -> AsyncIterator["Asker"]:
     """Provide an `Asker`, which connects to a provider at the first question.
 
-    What is `spent` already counts towards the limits of the run.
+    `spent` is earlier usage that counts towards the limits of the run.
 
     Raises:
         UsageError: the cassette or `judge.env_file` cannot be read.
@@ -164,7 +164,7 @@ class Asker:
         self._in_progress: dict[str, asyncio.Task[Answer]] = {}
         self._recorded: set[str] = set()
         self._unusable: Counter[tuple[str, str]] = Counter()
-        """Unusable answers of each model to a kind of question, while there is no usable one."""
+        """Number of unusable answers, by model and kind of question."""
         self._usable: set[tuple[str, str]] = set()
 
     def panel(self, criterion: JudgedCriterion) -> "JudgePanel":
@@ -183,7 +183,7 @@ class Asker:
     def player(self, simulation: Simulation, repeat: int) -> "JudgePanel":
         """Return the panel that plays a simulated user; `repeat` is the sample index, from 0.
 
-        Each repeat of a case has answers of its own.
+        Each repeat of a case gets its own answers.
         """
         judge = self._judging.player(simulation)
         about = f"simulator/{simulation.simulator.type_name}"
@@ -233,12 +233,12 @@ class Asker:
         if self._cassette is None or (key := key_of(judge, question)) in self._recorded:
             return
         self._recorded.add(key)
-        # A text that is too long stays too long when it is replayed.
+        # One character over the limit, so that a text that is too long stays so when replayed.
         kept = answer.model_copy(update={"text": answer.text[: MAX_ANSWER_CHARS + 1]})
         self._cassette.add(key, kept, about=question.about)
 
     def note_reading(self, judge: Judge, question: Question, *, usable: bool) -> None:
-        """Count an answer to `question`, to give up a judge whose answers are never usable."""
+        """Count an answer to `question`, to give up on a judge whose answers are never usable."""
         place = str(judge.model), question.about
         if usable:
             self._usable.add(place)
@@ -302,12 +302,12 @@ class JudgePanel(Meter):
         wording: Wording | None = None,
         **data: Json,
     ) -> Question:
-        """Return the question that the template `prompt`, or `wording`, makes of `data`."""
+        """Return the question: the template `prompt`, or `wording`, filled with `data`."""
         question = self._prompts.question(self._about, prompt, schema, data, wording)
         return replace(question, sample=self._sample)
 
     def note_agreement(self, share: float) -> None:
-        """Count one decision of a jury; `share` is the share of its pairs that agreed."""
+        """Count one decision of a jury; `share` is the share of pairs of judges that agreed."""
         self.add(JudgeUsage(agreements=1, agreement=share))
 
 
@@ -329,7 +329,7 @@ class JudgeSeat:
     async def ask(
         self, question: Question, read: Callable[[str], T], *, fresh: bool = False
     ) -> Reading[T]:
-        """Ask, and once more if the answer is unreadable; return the result of `read`."""
+        """Ask, again if the answer is unreadable, and return the result of `read`."""
         try:
             answer, cached = await self._answer(question, fresh=fresh)
             found = _read(answer, read)

@@ -10,8 +10,8 @@ from pydantic import Field
 from ci_eval.records.cases import Record
 
 _OTHER_UNITS = re.compile(r"audio|image|live|realtime|transcribe|tts")
-"""Models with these words in their names bill sounds and images apart, at several times the text
-price, so the tokens that we count would cost too little."""
+"""Models with these words in their names bill audio and images separately, at several times the
+price of text, so a cost from our token counts would be too low."""
 
 _MILLION = 1_000_000
 
@@ -39,7 +39,7 @@ class Tokens(NamedTuple):
     cached: int = 0
     """Input tokens that were read from the provider's cache."""
     written: int = 0
-    """Input tokens that were written to it."""
+    """Input tokens that were written to that cache."""
 
 
 def cost_of(
@@ -58,7 +58,7 @@ def cost_of(
 
 
 def _list_cost(model: str, tokens: Tokens, provider: str) -> float | None:
-    """Return the cost at today's list price, cached tokens at theirs."""
+    """Return the cost at today's list prices, including those of cached tokens."""
     found = next((each for each in _rates(model, provider) if tokens.input >= each.least), None)
     if found is None:
         return None
@@ -70,7 +70,7 @@ def _list_cost(model: str, tokens: Tokens, provider: str) -> float | None:
 
 
 class _Rates(NamedTuple):
-    """Dollars for each token, in calls with at least this number of input tokens."""
+    """Dollars per token, in calls with at least `least` input tokens."""
 
     least: int
     input: float
@@ -79,12 +79,12 @@ class _Rates(NamedTuple):
     output: float
 
 
-@lru_cache(maxsize=1024)  # answers name models, and name what they like
+@lru_cache(maxsize=1024)  # bounded: the names come from answers, and may be anything
 def _rates(model: str, provider: str) -> tuple[_Rates, ...]:
-    """Return today's list prices, those of the longest prompts first; empty if they are unknown.
+    """Return today's list prices, for the longest prompts first; empty if they are unknown.
 
-    They are taken from what calls of one kind of tokens cost: to ask for the cost of each call
-    takes as long as replaying it.
+    They are derived from the costs of sample calls, once per model: calculating the cost of each
+    call with genai-prices takes as long as replaying the call.
     """
     from genai_prices import Usage, calc_price
     from genai_prices.types import TieredPrices

@@ -3,8 +3,8 @@
 A prompt has two Jinja blocks: `instructions` gives the task, and `question` shows what to judge.
 All variables are untrusted data: each is written between two lines with a mark, and the prompt
 says that nothing between them is an instruction.  The mark is a digest of all data of the question.
-So no text can contain the mark of its own question, prompts that a repository overrides are fenced
-like ours, and equal questions have equal texts, which cassettes rely on.
+So no text can contain the mark of its own question, a repository's own prompts are fenced like
+ours, and equal questions have equal texts, which cassettes rely on.
 """
 
 import hashlib
@@ -50,10 +50,10 @@ def _written(value: Json) -> str:
 
 @dataclass(frozen=True)
 class Prompts:
-    """The prompts of the package, and those of a folder that overrides them."""
+    """The prompts of the package, and of a folder that overrides them."""
 
     folder: Path | None = None
-    """Folder of prompts that take precedence over those of the same names."""
+    """Folder of prompts that override those with the same names."""
     kind: Literal["judge", "simulator"] = "judge"
     """Role of the model, and name of the folder in `templates/`."""
 

@@ -17,17 +17,17 @@ CUT = 0.7
 GROWTH = 0.25
 """Increase of the concurrency with every call that succeeds."""
 HEAD_START_S = 0.001
-"""Seconds between the starts of two calls, in which the first sends its request.
+"""Seconds between the starts of two calls, so that the first can send its request.
 
 Without it, all waiting calls prepare their requests together, send them together and are read
-together: half as many calls per second, measured with 50 concurrent calls.  Calls that others
-prepare, such as those of agents, need none.
+together: half as many calls per second, measured with 50 concurrent calls.  Calls prepared in other
+processes, such as those of agents, need no head start.
 """
 
 
 @dataclass
 class Pace:
-    """When a provider takes the next call, for all that call it in a run."""
+    """When a provider takes the next call; shared by all its callers in a run."""
 
     closed_until: float = 0.0
     """In seconds of `time.monotonic`."""
@@ -37,14 +37,14 @@ class Pace:
     _next_at: float = 0.0
 
     def limit(self, requests_per_minute: float | None, tokens_per_minute: float | None) -> None:
-        """Add limits; of several, the smallest holds."""
+        """Add limits; of several, the smallest applies."""
         if requests_per_minute:
             self.per_request_s = max(self.per_request_s, 60 / requests_per_minute)
         if tokens_per_minute:
             self._per_token_s = max(self._per_token_s, 60 / tokens_per_minute)
 
     def close(self, until: float) -> None:
-        """Take no calls until then."""
+        """Admit no calls before `until`."""
         self.closed_until = max(self.closed_until, until)
 
     async def wait(self, tokens: int) -> None:
@@ -57,11 +57,11 @@ class Pace:
 
 
 _paces: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pace]] = WeakKeyDictionary()
-"""By event loop, of which each run has one, and by provider."""
+"""By event loop, since each run has its own, and by provider."""
 
 
 def pace_of(provider: str) -> Pace:
-    """Return the pace of a provider, for agents and judges together."""
+    """Return the pace of a provider, which agents and judges share."""
     loop = asyncio.get_running_loop()
     return _paces.setdefault(loop, {}).setdefault(provider, Pace())
 

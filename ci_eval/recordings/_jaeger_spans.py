@@ -1,7 +1,7 @@
-"""Spans of Jaeger's JSON, in the form of OTLP's.
+"""Spans in Jaeger's JSON, converted to OTLP's form.
 
-https://www.jaegertracing.io/docs/latest/apis/ describes them; the tags that stand for the status of
-a span are those of https://opentelemetry.io/docs/specs/otel/common/mapping-to-non-otlp/.
+https://www.jaegertracing.io/docs/latest/apis/ describes them; the tags for a span's status are
+those of https://opentelemetry.io/docs/specs/otel/common/mapping-to-non-otlp/.
 """
 
 from collections.abc import Mapping

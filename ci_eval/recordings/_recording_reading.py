@@ -19,15 +19,15 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def refuse_long(path: Path, *, shown: str) -> None:
-    """Refuse a file that is too long, because recordings are held in memory.
+    """Refuse a file that is too large, because recordings are held in memory.
 
     Raises:
-        UsageError: it is longer than `MAX_TEXT`.
+        UsageError: it is larger than `MAX_TEXT`.
 
     """
     if path.stat().st_size > MAX_TEXT:
         message = (
-            f"is longer than {MAX_TEXT >> 20} MiB, the limit for recordings of other tools; "
+            f"is larger than {MAX_TEXT >> 20} MiB, the limit for recordings of other tools; "
             "split it into several files, with an agent for each"
         )
         raise UsageError(problems=[Problem(message, shown, 1)])
@@ -39,7 +39,7 @@ def read_list(
     """Yield the recordings in the list `key` of `document`, numbering the repeats of each case.
 
     Raises:
-        UsageError: there is no such list, or one of its values is no `model`.
+        UsageError: there is no such list, or one of its values is not a valid `model`.
 
     """
     value = document.value if isinstance(document.value, dict) else {}
@@ -58,7 +58,7 @@ def read_each(
     """Return the recordings in `values`, given by their location in `document`.
 
     Raises:
-        UsageError: one of them is no `model`; it has the problems of all.
+        UsageError: one of them is not a valid `model`; the error lists all problems.
 
     """
     found: list[Recording] = []

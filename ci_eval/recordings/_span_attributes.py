@@ -1,4 +1,4 @@
-"""Attributes of spans, in the ways that exporters write them."""
+"""Attributes of spans, in the notations of different exporters."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -31,12 +31,12 @@ def first(tree: Json, *names: str) -> Json:
 
 
 def text_in(value: Json) -> str | None:
-    """Return `value` if it is a text that is not empty."""
+    """Return `value` if it is a non-empty text, else `None`."""
     return value if isinstance(value, str) and value else None
 
 
 def from_json(value: Json) -> Json:
-    """Return the parsed value of JSON text, in which spans store objects; else `value`."""
+    """Parse `value` if it is JSON text, as which spans store objects; else return it unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         return json_or_text(value)
     return value
@@ -45,7 +45,7 @@ def from_json(value: Json) -> Json:
 def raw_attributes(raw: Mapping[str, Json]) -> dict[str, Json]:
     """Return attributes by name, from a list of pairs, an object, or columns of a table."""
     given, columns = raw.get("attributes"), "attributes."
-    # Phoenix may store the kind of a span beside its attributes, or only there.
+    # Phoenix may store the kind of a span outside its attributes.
     kind = raw.get("span_kind")
     found = {"openinference.span.kind": kind} if isinstance(kind, str) and kind in _KINDS else {}
     if isinstance(given, list):
@@ -116,7 +116,7 @@ def _listed(value: Json, depth: int) -> Json:
 
 
 def dicts(value: Json) -> Sequence[Mapping[str, Json]]:
-    """Return the objects of a list, or a single object as a list; else an empty one."""
+    """Return the objects in a list, or a single object as a list; else an empty list."""
     if isinstance(value, Mapping):
         return [value]
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

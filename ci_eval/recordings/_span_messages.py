@@ -20,7 +20,7 @@ _DETAILS: Final = "gen_ai.client.inference.operation.details"
 
 
 class _Source(NamedTuple):
-    """Where spans have the input or the output messages of a model."""
+    """The places where spans store the input or output messages of a model."""
 
     attribute: str
     """Attribute since version 1.37, on the span or on its event with the details."""
@@ -107,7 +107,7 @@ def _message(event: SpanEvent) -> dict[str, Json]:
     content = message.get("content")
     are_parts = isinstance(content, list) and bool(dicts(content))
     if "content" in event.attributes and not are_parts:
-        # A text that only looks like JSON.
+        # The text only looks like JSON.
         message["content"] = event.attributes["content"]
     return {key: value for key, value in message.items() if value is not None}
 

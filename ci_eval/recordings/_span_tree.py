@@ -48,7 +48,7 @@ class Node:
     children: list["Node"] = field(default_factory=list)
 
     def descendants(self) -> Iterator["Node"]:
-        """Yield it and all its descendants."""
+        """Yield this node and all its descendants."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -58,7 +58,7 @@ class Node:
 
 @dataclass
 class Unit:
-    """The spans of one invocation: one, or several in a row that answer one message."""
+    """The top spans of one invocation: one, or several in a row that answer the same message."""
 
     tops: list[Node]
     asked: InvocationEvent | None
@@ -108,8 +108,8 @@ def units(found: Sequence[Node]) -> Iterator[Unit]:
     """Yield the invocations in a trace with the roots `found`.
 
     These are the outermost spans of agents or, without any, the roots that contain a model or a
-    tool.  A span without a user message, or with the same one as the span before, is merged with
-    that one.
+    tool.  A span without a user message, or with the same message as the span before, is merged
+    with the span before.
     """
     agents = list(_outermost_agents(found))
     tops = agents or [
@@ -153,7 +153,7 @@ def _asked(top: Node) -> InvocationEvent | None:
 
 
 def in_order(nodes: Iterable[Node]) -> list[Node]:
-    """Return `nodes` by start time, those without one at the end."""
+    """Return `nodes` by start time; nodes without one come last."""
     return sorted(nodes, key=lambda node: (node.span.start is None, node.span.start or 0.0))
 
 
@@ -172,8 +172,8 @@ class _Visit(NamedTuple):
 def unique_nodes(tops: Iterable[Node]) -> list[tuple[Node, str]]:
     """Return spans and their descendants by start time, each with its agent.
 
-    Leaves out duplicates: a model inside a model with output, a model without output around one
-    that has it, and a tool inside the same tool.
+    Leaves out duplicates: a model inside a model with output, a model without output that contains
+    one with output, and a tool inside the same tool.
     """
     visits: list[_Visit] = []
     waiting = [(top, "", False, frozenset[str](), -1) for top in tops]

@@ -1,4 +1,4 @@
-"""Conversion of traces into conversations, independent of the attributes' convention."""
+"""Conversion of traces into conversations, whatever the convention for attributes."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -59,7 +59,7 @@ def _recording(case: str | None, session: str | None, those: Sequence[Unit]) -> 
     if failed:
         error = f"the span {failed.span.name!r} failed: {failed.span.error}"
     elif not turns:
-        error = "no span says what the user asked; is the content of messages kept in the trace?"
+        error = "no span has a user message; let the agent's tracing record message contents"
     return Recording(eval_id=case, session=session, invocations=turns or None, error=error)
 
 
@@ -88,7 +88,7 @@ def _invocations(unit: Unit) -> Iterator[Invocation]:
 
 
 def _answer_of(top: Node) -> str:
-    """Return the output of an agent or a root; that of a model is an event already."""
+    """Return the output of an agent or a root; a model's output is already an event."""
     return "" if top.step.kind == "model" else _text(top.step.outputs[-1:])
 
 
@@ -104,7 +104,7 @@ class _EventBuilder:
     open_calls: list[FunctionCall] = field(default_factory=list)
     """Calls without a result so far."""
     unmatched: list[FunctionCall] = field(default_factory=list)
-    """Calls by a model whose tool span was not found yet."""
+    """Calls by a model for which no tool span was found yet."""
     given_ids: set[str] = field(default_factory=set)
     """Call ids from the file."""
     count: int = 0
@@ -158,7 +158,7 @@ class _EventBuilder:
             yield self._answered(known, answer, author)
 
     def _known(self, call: FunctionCall) -> FunctionCall | None:
-        """Return the model's call that a tool span belongs to."""
+        """Return the model's call to which a tool span belongs."""
         may_be = [
             each
             for each in self.unmatched
@@ -179,7 +179,7 @@ class _EventBuilder:
     def _results_in(
         self, inputs: Iterable[InvocationEvent], author: str
     ) -> Iterator[InvocationEvent]:
-        """Yield the results in a model's input that no span has."""
+        """Yield the results in a model's input that have no span of their own."""
         for part in itertools.chain.from_iterable(map(parts_of, inputs)):
             answer = part.function_response
             call = answer and next((each for each in self.open_calls if each.id == answer.id), None)
@@ -204,7 +204,7 @@ def _times(nodes: Iterable[tuple[Node, str]], kind: str | None) -> list[tuple[fl
 
 
 def _length(times: Iterable[tuple[float, float]]) -> float:
-    """Return the seconds in which at least one of `times` ran."""
+    """Return the length of the union of `times`, in seconds."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(times):
         total += max(0.0, end - max(start, until))

@@ -25,7 +25,7 @@ from ci_eval.text.yaml_files import read_text
 
 _OTLP_LISTS = (
     *("resourceSpans", "scopeSpans", "spans"),
-    *("batches", "instrumentationLibrarySpans"),  # as Grafana Tempo and older exporters say
+    *("batches", "instrumentationLibrarySpans"),  # Grafana Tempo and older exporters
 )
 _NANO = 1e9
 _LONGEST_NUMBER = 30
@@ -92,7 +92,7 @@ def read_spans(path: Path, *, shown: str) -> list[Span]:
     """Return the spans of a file, by start time.
 
     Raises:
-        UsageError: it is not JSON, has no spans, or is too long.
+        UsageError: it is not JSON, has no spans, or is too large.
 
     """
     text = read_text(path, shown=shown)
@@ -205,7 +205,7 @@ def _error(raw: Mapping[str, Json]) -> str | None:
 
 
 def _moment(raw: Mapping[str, Json], nano: str, *keys: str) -> float | None:
-    """Return a time in seconds; `None` if there is none, or an implausible one.
+    """Return a time in seconds; `None` if there is none, or it is implausible.
 
     The key `nano` is for nanoseconds.
     """

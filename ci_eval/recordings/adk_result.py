@@ -14,7 +14,7 @@ from ci_eval.text.yaml_files import read_text
 
 @recording("adk_result")
 class AdkResult(RecordingReader):
-    """A result file of ADK (`*.evalset_result.json`): what the agent did in ADK's evaluation.
+    """A result file of ADK (`*.evalset_result.json`): the conversations of an ADK evaluation.
 
     The `actual_invocation` of every turn of each case in `eval_case_results` is read, but not
     ADK's scores.  `eval_id` names the case; several results of a case are its repeats.  In a case
@@ -55,7 +55,7 @@ def _recording(result: _Result) -> Recording:
     """Return the conversation of one case of a result file."""
     turns = result.eval_metric_result_per_invocation
     if not turns:
-        error = "ADK's result has no invocation: the agent failed"
+        error = "ADK's result has no invocation, because the agent failed"
         return Recording(eval_id=result.eval_id, error=error)
     actual = tuple(turn.actual_invocation for turn in turns)
     return Recording(eval_id=result.eval_id, invocations=actual)

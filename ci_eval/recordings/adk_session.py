@@ -17,10 +17,10 @@ from ci_eval.text.yaml_files import Loc, read_text
 class AdkSession(RecordingReader):
     """A session of ADK: `{"id", "events": [{"author", "content", …}], "state"}`.
 
-    In the format of its session services, `adk run --save_session` and the web UI, or a list of
-    these.  Each user message begins an invocation; the last text without calls is its final
-    response.  Partial events of a streaming model are left out, because the complete one follows.
-    Token counts are those of the events.  The `id` may be that of a case; otherwise the user's
+    In the format of ADK's session services, `adk run --save_session` and the web UI, or a list of
+    sessions.  Each user message begins an invocation; the last text without calls is its final
+    response.  Partial events of a streaming model are left out, because the complete event follows.
+    Token counts are those of the events.  The `id` may be the id of a case; otherwise the user's
     messages must be exactly those of the case.  `state` is the final state.
     """
 

@@ -26,7 +26,7 @@ _CASES = "results"
 
 @recording("agentflow_report")
 class AgentFlowReport(RecordingReader):
-    """A JSON report of AgentFlow (`eval_reports/*.json`): what the agent did in its evaluation.
+    """A JSON report of AgentFlow (`eval_reports/*.json`): the conversations of its evaluation.
 
     The `turn_results` of each case in `results` are read, with the tool calls and the nodes
     visited, but not AgentFlow's scores.  `eval_id` names the case; several results of a case are

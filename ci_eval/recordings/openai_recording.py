@@ -15,12 +15,12 @@ from ci_eval.text.yaml_files import dotted
 
 @recording("openai")
 class OpenAIMessages(RecordingReader):
-    """Message lists of OpenAI's chat completions: what the agent said and did.
+    """Message lists of OpenAI's chat completions, as recorded conversations.
 
-    JSONL with one conversation per line, or JSON with one or a list of them, in the same format as
-    the evalset format `openai`.  `eval_id`, or `eval_id` in `metadata`, names the case; an `id` may
-    be that of a case; otherwise the user's messages must be exactly those of the case.  Several
-    conversations of a case are its repeats, in the order of the file.
+    JSONL with one conversation per line, or JSON with one conversation or a list of them, in the
+    same format as the evalset format `openai`.  `eval_id`, or `eval_id` in `metadata`, names the
+    case; an `id` may be the id of a case; otherwise the user's messages must be exactly those of
+    the case.  Several conversations of a case are its repeats, in the order of the file.
     """
 
     syntaxes = frozenset({"json", "jsonl"})

@@ -35,12 +35,12 @@ class OpenInference(RecordingReader):
     `attributes.llm.input_messages`.  Files of up to 64 MiB.
 
     **Kinds of spans.** `openinference.span.kind` decides: `AGENT` is an agent, `LLM` a model,
-    `TOOL` a tool; all others, such as `CHAIN` and `RETRIEVER`, only group them.
+    `TOOL` a tool; all other kinds, such as `CHAIN` and `RETRIEVER`, only group spans.
 
     Invocations, conversations, matching calls, times and errors follow the rules of `otel`.  A
     conversation is named by `session.id`.  Its case is named by the attribute `ci_eval.case` or
-    `eval_id`, or by `eval_id` in `metadata`; otherwise the session may have the id of the case, or
-    the user's messages must be those of the case.
+    `eval_id`, or by `eval_id` in `metadata`; otherwise the session's id may be the id of a case, or
+    the user's messages must be exactly those of the case.
 
     **Messages** of a model are `llm.input_messages.N.message.…` and `llm.output_messages.N.…`:
     `role`, `content` or `contents`, `tool_calls.N.tool_call.function.name` and `.arguments`,
@@ -49,9 +49,9 @@ class OpenInference(RecordingReader):
     plain text, a JSON string, or JSON with `messages` or a `content`; otherwise the first model's
     messages are used.
 
-    **Tools** have their name in `tool.name`, else in the name of the span; their arguments in
-    `tool.parameters`, else in `input.value`; their result in `output.value`.  The id of the call
-    is `tool_call.id` or `tool.id`.
+    **Tools**: the name is `tool.name`, or else the name of the span; the arguments are
+    `tool.parameters`, or else `input.value`; the result is `output.value`.  The id of the call is
+    `tool_call.id` or `tool.id`.
 
     **Tokens** are `llm.token_count.prompt` and `.completion`; **nodes** are `graph.node.id`.
 

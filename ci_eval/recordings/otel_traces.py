@@ -43,17 +43,17 @@ class OpenTelemetry(RecordingReader):
 
     **Kinds of spans.** `gen_ai.operation.name` decides: `invoke_agent` and `invoke_workflow` are
     agents, `chat`, `generate_content` and `text_completion` are models, `execute_tool` is a tool.
-    Without it, a span with `gen_ai.tool.name` is a tool, and one with `gen_ai.request.model` or
+    Without it, a span with `gen_ai.tool.name` is a tool, and a span with `gen_ai.request.model` or
     messages is a model.
 
     **Invocations.** Each outermost agent span is an invocation; in a trace without agents, each
     root is one.  Consecutive spans with the same user message, or without one, are one invocation.
     The user's message is the last one in the input of the agent, or of the first model in it.  The
     spans inside are ordered by start time: a model contributes its output (the first choice), a
-    tool its call and its result.  A call recorded by both a model and a tool counts once: it has
-    the same `gen_ai.tool.call.id`, or the same name.  A result that no tool span has is taken from
-    the next model's input.  The final response is the output of the agent, or the last text of a
-    model without calls.
+    tool its call and its result.  A call recorded by both a model and a tool counts once; the two
+    are matched by `gen_ai.tool.call.id`, or else by name.  A result without a tool span is taken
+    from the next model's input.  The final response is the output of the agent, or the last text of
+    a model without calls.
 
     **Conversations.** Invocations with the same `gen_ai.conversation.id` (or `session.id`) are
     one conversation, ordered by time; without it, each trace is one.
@@ -62,13 +62,13 @@ class OpenTelemetry(RecordingReader):
     case; otherwise the conversation's id may be the id of a case, or the user's messages must be
     exactly those of the case.
 
-    **Errors.** Status ERROR on the span of an agent or a root makes the recording an error; on
-    that of a tool it makes the result `{"error": …}`.  The text is that of the status, or of the
+    **Errors.** Status ERROR on the span of an agent or a root makes the recording an error; on the
+    span of a tool, it makes the result `{"error": …}`.  The text is that of the status, or of the
     last `exception` event.
 
-    **Times and tokens.** The duration is that of the agent's span; model time is the time in which
-    at least one model runs, tool time that in which a tool but no model runs.  Tokens are the
-    models' `gen_ai.usage.input_tokens` (or `prompt_tokens`) and `output_tokens` (or
+    **Times and tokens.** The duration is that of the agent's span; model time is the time during
+    which at least one model runs, tool time that during which a tool but no model runs.  Tokens are
+    the models' `gen_ai.usage.input_tokens` (or `prompt_tokens`) and `output_tokens` (or
     `completion_tokens`).
 
     **Messages** are read from `gen_ai.input.messages` and `gen_ai.output.messages` (version
@@ -78,7 +78,7 @@ class OpenTelemetry(RecordingReader):
     and `gen_ai.completion.0.…` (OpenLLMetry), and from `gcp.vertex.agent.llm_request`,
     `llm_response`, `tool_call_args` and `tool_response` (ADK).
 
-    **Files** are OTLP's JSON, what SDKs print, Jaeger's JSON, and Tempo's (`batches`, `trace`).
+    **Files** may also be Jaeger's JSON, or Tempo's (`batches`, `trace`).
 
     Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/, which is still in development.
     """

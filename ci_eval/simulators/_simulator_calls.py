@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def answered(panel: Panel, question: Question, read: Callable[[str], T], *, what: str) -> T:
-    """Ask `question` and parse the answer with `read`; `what` describes it in the error.
+    """Ask `question` and parse the answer with `read`; `what` names the answer in the error.
 
     An unreadable answer from the cache is requested again.
 
@@ -24,7 +24,7 @@ async def answered(panel: Panel, question: Question, read: Callable[[str], T], *
     if found.value is None and found.cached:
         found = await seat.ask(question, read, fresh=True)
     if found.value is None:
-        raise TrialError("simulator", f"the simulated user did not say {what}: {found.reason}")
+        raise TrialError("simulator", f"the simulated user gave no {what}: {found.reason}")
     return found.value
 
 
@@ -35,4 +35,4 @@ async def next_message(panel: Panel, question: Question) -> str:
         TrialError: there is no answer.
 
     """
-    return await answered(panel, question, str, what="what comes next")
+    return await answered(panel, question, str, what="next message")

@@ -1,7 +1,7 @@
 """The conversation as text for the model that simulates a user.
 
-Every message is `author: text`, as in ADK, with a blank line between two.  Further lines of a text
-are indented, so that an agent that writes a line `user: …` has not spoken for the user.
+Every message is `author: text`, as in ADK, with a blank line between messages.  Further lines of a
+text are indented, so that an agent cannot speak for the user by writing a line `user: …`.
 """
 
 import json
@@ -44,7 +44,7 @@ def _lines(invocation: Invocation, *, calls: bool) -> Iterator[str]:
 
 
 def _author(invocation: Invocation) -> str:
-    """Return the author of the final response, which does not name it."""
+    """Return the author of the final response, inferred because the response does not name one."""
     spoke = [event.author for event in invocation.events or () if event.author != USER]
     details = invocation.app_details.agent_details if invocation.app_details else {}
     if not spoke and len(details) == 1:

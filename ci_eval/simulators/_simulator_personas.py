@@ -1,6 +1,6 @@
-"""Personas for templates of the configuration: ADK's names, and nothing else.
+"""Personas for templates in the configuration, with ADK's attributes and no others.
 
-A template could use every attribute of the objects it gets, so these have no others.
+A template could use every attribute of the objects that it gets.
 """
 
 from typing import NamedTuple

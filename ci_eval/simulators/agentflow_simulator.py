@@ -31,15 +31,15 @@ class AgentFlow(Simulator):
     """A user with goals, as in AgentFlow, who leaves when all of them are reached.
 
     The first message is the starting prompt of the scenario; if that is empty, a model writes it.
-    After each answer of the agent the model lists the goals that are reached, and, if some are
-    left, for the next message: it sees the plan, the remaining goals, and the conversation with
-    the tool calls. The goals are the texts under `goals` in the `metadata` of the case, or else
-    the plan as the only one. The conversation also ends after the case's maximum number of
-    messages (`max_turns` in its `metadata`), or else `max_invocations`; it is scored all the same.
+    After each answer of the agent, the model lists the goals that are reached. If some are left, it
+    writes the next message: it sees the plan, the remaining goals, and the conversation with the
+    tool calls. The goals are the texts under `goals` in the `metadata` of the case, or else the
+    plan as the only goal. The conversation also ends after the case's maximum number of messages
+    (`max_turns` in its `metadata`), or else `max_invocations`; it is then scored as usual.
 
     Unlike in AgentFlow, the trial is an error (`simulator`) if the model gives no answer, and no
-    message is substituted; all goals are asked about at once; and a scenario without
-    `max_turns` has the limit of the simulator, not always 10.
+    message is substituted; one question covers all goals; and for a scenario without `max_turns`,
+    the simulator's limit applies, not always 10.
     """
 
     prompts: ClassVar[tuple[str, ...]] = (GOALS, MESSAGE)
@@ -97,7 +97,7 @@ async def _open_goals(goals: Sequence[str], conversation: str, panel: Panel) -> 
     def read(text: str) -> frozenset[int]:
         return reached_in(text, len(goals))
 
-    reached = await answered(panel, question, read, what="whether its goals are reached")
+    reached = await answered(panel, question, read, what="verdict on its goals")
     return [goal for n, goal in enumerate(goals, 1) if n not in reached]
 
 
@@ -122,6 +122,6 @@ def reached_in(text: str, goals: int) -> frozenset[int]:
 
 
 def _unfenced(text: str) -> str:
-    """Return the content of the fenced code block that `text` is, or `text` itself."""
+    """Return the content of `text` if it is a fenced code block, else `text` itself."""
     first, _, rest = text.partition("\n")
     return rest.removesuffix("```") if first.startswith("```") and rest.endswith("```") else text

@@ -22,29 +22,29 @@ _NEEDED = ("stop_signal", "conversation_plan", "conversation_history")
 
 @simulator("llm_backed")
 class LlmBacked(Simulator):
-    """A user who follows the plan of the scenario, as in ADK, until it writes `</finished>`.
+    """A user who follows the plan of the scenario, as in ADK, until they write `</finished>`.
 
     The first message is the `starting_prompt` of the scenario, without a model call. For each
-    later one a model sees the `conversation_plan`, the `user_persona` if the scenario has one, and
-    the conversation without thoughts. An answer that contains `</finished>`, in upper or lower
+    later message, a model sees the `conversation_plan`, the `user_persona` if the scenario has one,
+    and the conversation without thoughts. An answer that contains `</finished>`, in upper or lower
     case, ends the conversation, whatever else it contains, and so does such a starting prompt. The
-    conversation also ends after `max_allowed_invocations` messages; it is scored all the same.
+    conversation also ends after `max_allowed_invocations` messages; it is then scored as usual.
 
     A persona is `EXPERT`, `NOVICE` or `EVALUATOR`, or a description: `{id, description, behaviors:
     [{name, description, behavior_instructions, violation_rubrics}]}`, all of which may contain
     `{{ stop_signal }}`. The prompt and the three personas have ci-eval's own wording.
 
-    Unlike in ADK, an answer that is empty, cut off or blocked is requested once more, and only
-    then makes the trial an error (`simulator`); ADK's default settings, which let Gemini think for
-    up to 10240 tokens, are left to the model; and further lines of a message are indented, so that
-    no agent can write a line that looks like the user's.
+    Unlike in ADK, an answer that is empty, cut off or blocked is requested once more before the
+    trial is an error (`simulator`); ADK's default settings, which let Gemini think for up to 10240
+    tokens, are not sent; and further lines of a message are indented, so that no agent can write a
+    line that looks like the user's.
     """
 
     prompts: ClassVar[tuple[str, ...]] = (PROMPT, OWN)
 
     max_allowed_invocations: int = 20
-    """Maximum number of messages from the user, including the first. A negative number means only
-    the general limit of 200, at which the trial is an error."""
+    """Maximum number of messages from the user, including the first. With a negative number, only
+    the general limit of 200 applies, at which the trial is an error."""
     custom_instructions: str | None = None
     """A Jinja template instead of the built-in prompt. It must use `{{ stop_signal }}`,
     `{{ conversation_plan }}` and `{{ conversation_history }}`, and `{{ persona }}` (with
@@ -71,7 +71,7 @@ class LlmBacked(Simulator):
         if template is not None and scenario and scenario.user_persona is not None:
             missing = _PROMPTS.lacking(template, ("persona",))
             if missing:
-                yield f"has a persona, and the `custom_instructions` of the simulator: {missing}"
+                yield f"has a persona, but the simulator's `custom_instructions` {missing}"
 
     async def next_message(
         self, case: EvalCase, so_far: Sequence[Invocation], panel: Panel

@@ -200,7 +200,7 @@ def test_a_model_that_is_down_is_an_error_and_nothing_is_said_in_its_place(
     assert said(project) == [["Hello"]]
     [result] = project.run_json()["results"]
     assert result["error"]["kind"] == "simulator"
-    assert "the simulated user did not say what comes next" in ended.err
+    assert "the simulated user gave no next message" in ended.err
 
 
 def test_without_a_key_the_run_does_not_begin(
@@ -287,7 +287,7 @@ def test_what_is_wrong_is_said_before_anything_runs(project: Project, users: Use
     ended = project.ci_eval("run")
     assert ended.code == 4
     assert "smoke.evalset.json:" in ended.err
-    assert "case 'talk': has a persona, and the `custom_instructions`" in ended.err
+    assert "case 'talk': has a persona, but the simulator's `custom_instructions`" in ended.err
 
     project.evalset({"eval_id": "talk", "conversation_scenario": scenario | {"user_persona": "ME"}})
     ended = project.ci_eval("run")

@@ -135,7 +135,7 @@ def test_maintainers_record_and_forks_replay(project: Project) -> None:
     assert verdict(changed) == ("failure", "incomplete", "6")
     report = changed.workspace / "ci-eval-report"
     for text in (changed.step("evaluate").summary, (report / "comment.md").read_text()):
-        assert "needs a maintainer's run" in text
+        assert "a maintainer needs to record the case again" in text
         assert "What is the capital of France?" in text
     assert len(project.provider.requests) == 1  # the provider was never called again
 

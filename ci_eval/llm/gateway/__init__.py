@@ -1,4 +1,5 @@
-"""The model gateway answers agents' calls of models: recorded, replayed, metered, and with limits.
+"""The model gateway answers agents' model calls: it records, replays, meters and limits them.
 
-Keys stay here.  It tells apart the conversations that call, and fails calls on purpose if asked to.
+API keys stay here.  The gateway knows which conversation each call belongs to, and injects faults
+if they are configured.
 """

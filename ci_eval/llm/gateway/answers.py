@@ -1,4 +1,4 @@
-"""Answers of providers: how they are kept, what they say of their usage, and what clients get."""
+"""Providers' answers: how they are stored, the usage they report, and what clients receive."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -38,19 +38,19 @@ class Answer:
 
     @property
     def is_garbled(self) -> bool:
-        """True if it reports success without JSON, as a proxy or a wrong address may."""
+        """True if it reports success without JSON, as a proxy or a wrong address may do."""
         return not self.is_stream and self.status < 400 and not isinstance(self.json, dict)
 
     @cached_property
     def json(self) -> Json:
-        """The body, parsed; `None` if it is no JSON."""
+        """The body, parsed; `None` if it is not JSON."""
         try:
             return parse_json(self.body)
         except NotJsonError:
             return None
 
     def kept(self) -> dict[str, Json]:
-        """Return it for a cassette: a stream as its events, other JSON as it is, else a text."""
+        """Return the answer for a cassette: a stream as events, JSON as it is, or a text."""
         kept: dict[str, Json] = {"status": self.status, "type": self.type}
         if not self.is_stream and self.json is not None:
             return {**kept, "body": self.json}
@@ -62,7 +62,7 @@ def restored(kept: Mapping[str, Json]) -> Answer:
     """Return the answer that a cassette holds.
 
     Raises:
-        LookupError, TypeError, ValueError: it holds none, or one that no provider sends.
+        LookupError, TypeError, ValueError: `kept` is not an answer that a provider could send.
 
     """
     status, kind = kept["status"], kept["type"]
@@ -102,7 +102,7 @@ def data_of(body: bytes) -> Iterator[dict[str, Any]]:
 
 
 class Used(NamedTuple):
-    """What an answer says of the model and its tokens."""
+    """The model and the tokens that an answer states."""
 
     model: str
     """The model that answered; empty if it is not named."""
@@ -176,7 +176,7 @@ _TOKENS = {
 
 
 def _last(call: Call, answer: Answer) -> dict[str, Any]:
-    """Return the body, or of a stream what its events say at last of model and usage."""
+    """Return the body; for a stream, the last model and usage that its events state."""
     if not answer.is_stream:
         return answer.json if isinstance(answer.json, dict) else {}
     found: dict[str, Any] = {}
@@ -199,7 +199,7 @@ def _last(call: Call, answer: Answer) -> dict[str, Any]:
 
 
 def asks_for_usage(call: Call) -> dict[str, Json] | None:
-    """Return the body that also asks for the usage of a stream; `None` if the client does."""
+    """Return a body that also requests the usage of a stream; `None` if there is no need."""
     options = call.body.get("stream_options")
     asked = options.get("include_usage") if isinstance(options, dict) else None
     if call.api != "chat" or not call.is_streamed or asked:
@@ -209,13 +209,13 @@ def asks_for_usage(call: Call) -> dict[str, Json] | None:
 
 
 class WithoutUsage:
-    """Passes the events of a stream on, but for the one that the client did not ask for."""
+    """Passes on the events of a stream, except the usage that the client did not request."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        """Return the complete events so far that the client gets."""
+        """Return the events for the client that are complete so far."""
         whole, found, rest = (self._rest + chunk).replace(b"\r\n", b"\n").rpartition(b"\n\n")
         self._rest = rest
         events = whole.split(b"\n\n") if found else []
@@ -236,7 +236,7 @@ def _is_asked(event: bytes) -> bool:
 
 
 class WithoutKey:
-    """Passes an answer on, with `shown` for the key: some servers repeat the headers they got."""
+    """Replaces the key in an answer by `shown`: some servers echo the headers of a request."""
 
     def __init__(self, key: str, shown: str) -> None:
         self._key = key.encode() if len(key) >= MIN_CHARS else b""
@@ -244,7 +244,7 @@ class WithoutKey:
         self._rest = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        """Return all but an end that may be the beginning of the key."""
+        """Return the text so far, without a tail that may be the beginning of the key."""
         if not self._key:
             return chunk
         whole = (self._rest + chunk).replace(self._key, self._shown)

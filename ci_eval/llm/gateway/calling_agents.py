@@ -1,4 +1,4 @@
-"""Agents whose model calls pass the gateway, and their conversations."""
+"""Agents whose model calls go through the gateway, and their conversations."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -27,9 +27,9 @@ class CallingModels(Record):
     """An agent that calls models by itself, in a process that we start."""
 
     models: ModelOptionsOrMode | None = None
-    """The model gateway: records, replays, meters and limits the agent's calls of models, and keeps
+    """The model gateway: records, replays, meters and limits the agent's model calls, and hides
     the keys from it. A mode alone, such as `models: replay`, or options. Default: the agent calls
-    its models itself."""
+    its models directly."""
 
     @field_validator("models", mode="before")
     @classmethod
@@ -47,44 +47,44 @@ class CallingModels(Record):
         return found
 
     def handled(self, context: RunContext) -> ModelOptions | None:
-        """Return the options of the gateway in this run; `None` if calls do not pass it."""
+        """Return the gateway's options in this run; `None` if the agent does not use it."""
         return self.models and self.models.in_mode(context.models_mode)
 
     def file_variables(self, context: RunContext) -> Mapping[str, str]:
-        """Return the variables that the agent reads from a file by itself."""
+        """Return the variables that the agent itself reads from a file."""
         del context
         return {}
 
     @property
     def own_variables(self) -> Declared:
-        """The variables that the agent gets, without keys that the gateway has instead."""
+        """The variables that the agent gets, without the keys that the gateway holds for it."""
         if self.models is None:
             return self.declared
         return {name: value for name, value in self.declared.items() if name not in KEYS}
 
     def wrong_models(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield the services that the gateway cannot replay, and wrong addresses of providers."""
+        """Yield errors: services that the gateway cannot replay, wrong addresses of providers."""
         options = self.handled(context)
         if options and options.mode != "replay":
             for provider in (PROVIDERS[name] for name in options.providers):
                 try:
                     address(provider.upstream(context.env))
-                except ValueError:  # has the value, which may be a key
+                except ValueError:  # its message has the value, which may be a key
                     variable = provider.address_variable(context.env)
                     found = f"the environment variable {variable!r} is not an address such as"
                     yield "models", f"{found} {provider.address!r}"
         elif options:
             for service, variable in self._unreachable(context):
-                message = f"calls of {service} cannot be replayed, and {variable} leads the agent"
-                yield "models", f"{message} to it; remove the variable, or choose another mode"
+                message = f"calls to {service} cannot be replayed, but {variable} makes the agent"
+                yield "models", f"{message} call it; remove the variable or choose another mode"
 
     def unmetered(self, context: RunContext) -> Iterator[str]:
-        """Yield the services that the agent calls itself, beside the gateway."""
+        """Yield warnings about services that the agent calls without the gateway."""
         options = self.handled(context)
         if options and options.mode != "replay":
             for service, variable in self._unreachable(context):
-                message = f"calls of {service} are neither recorded nor counted"
-                yield f"{message}, and {variable} leads the agent to it"
+                message = f"calls to {service} are neither recorded nor counted"
+                yield f"{message}, but {variable} makes the agent call it"
 
     def _unreachable(self, context: RunContext) -> Iterator[tuple[str, str]]:
         variables = {
@@ -98,7 +98,7 @@ class CallingModels(Record):
 def with_models(
     agents: Mapping[str, Agent], changed: Callable[[str, ModelOptions], ModelOptions]
 ) -> dict[str, Agent]:
-    """Return the agents with other options of the gateway; `changed` gets the name of each."""
+    """Return the agents with changed gateway options; `changed` gets each agent's name."""
     return {name: _with_models(name, agent, agent, changed) for name, agent in agents.items()}
 
 
@@ -110,28 +110,28 @@ def _with_models(
 
 
 def gateway_options(agent: object) -> ModelOptions | None:
-    """Return the options of the gateway of an agent, if it has them."""
+    """Return an agent's gateway options; `None` if it has none."""
     return agent.models if isinstance(agent, CallingModels) else None
 
 
 def replays(agent: object, env: Mapping[str, str]) -> bool:
-    """Return True if an agent gets no answers of models but those that are recorded."""
+    """Return True if an agent gets only recorded answers of models."""
     options = gateway_options(agent)
     return options is not None and only_replays(options, env)
 
 
 def _named(declared: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield the variables that are passed on, whether they are set or not."""
+    """Yield the names of variables that are declared to be passed on, whether set or not."""
     yield from (name for name, value in declared.items() if value is None and "*" not in name)
 
 
 @dataclass(frozen=True)
 class Models:
-    """The calls of models of a started agent; without a gateway, they are its own."""
+    """The gateway of a started agent; without one, the agent calls its models directly."""
 
     gateway: Gateway | None = None
     given: Mapping[str, str | None] = field(default_factory=dict)
-    """The variables that the agent gets anyway, and those that it declares."""
+    """The variables that the agent gets without the gateway, and those that it declares."""
 
     @property
     def needs_apart(self) -> bool:
@@ -139,7 +139,7 @@ class Models:
         return self.gateway is not None and self.gateway.needs_apart
 
     def variables(self) -> dict[str, str]:
-        """Return the variables that lead one more process to the gateway."""
+        """Return the variables that point one more process to the gateway."""
         if self.gateway is None:
             return {}
         return self.gateway.variables(self.gateway.process(), self.given)
@@ -147,7 +147,7 @@ class Models:
     def session(self, inner: Session, trial: Trial, env: Mapping[str, str], number: int) -> Session:
         """Return a session whose calls are metered.
 
-        `env` is the environment of its process, `number` the one that marks its calls.
+        `env` is the environment of its process; `number` is the mark of its calls.
         """
         if self.gateway is None:
             return inner
@@ -164,7 +164,7 @@ V = TypeVar("V", str, str | None)
 async def behind_gateway(
     agent: A, context: RunContext
 ) -> AsyncIterator[tuple[A, RunContext, Models]]:
-    """Provide the agent and its context without keys of models, and the gateway that has them.
+    """Provide the agent and its context without model keys, and the gateway that holds the keys.
 
     Raises:
         UsageError: the cassette cannot be read.
@@ -183,7 +183,7 @@ async def behind_gateway(
 
 
 def _without(keys: Sequence[str], variables: Mapping[str, V]) -> dict[str, V]:
-    """Return the variables that hold none of the keys, under whatever name."""
+    """Return the variables that neither are key variables nor contain one of the keys."""
     return {
         name: value
         for name, value in variables.items()
@@ -197,7 +197,7 @@ def _holds(value: str, key: str) -> bool:
 
 
 class _Metered(Session):
-    """A conversation whose calls of models are known."""
+    """A conversation whose model calls are metered."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class _Metered(Session):
         self._open_ones = open_ones
         self._number = number
         self._stopped_s = 0.0
-        """The seconds for which the trial's time had stood still when a message was sent."""
+        """How long the trial's clock had been stopped when the message was sent, in seconds."""
 
     @property
     def memento(self) -> Json:
@@ -269,7 +269,7 @@ class _Metered(Session):
         return clock.stopped_s if clock else 0.0
 
     def _metered(self, seen: Invocation) -> Invocation:
-        """Return the invocation with its usage, and without the time that calls had to wait."""
+        """Return the invocation with its usage, and without the time for which calls waited."""
         waited = self._stopped_so_far_s - self._stopped_s
         took = {
             name: max(seconds - waited, 0.0)

@@ -1,7 +1,7 @@
-"""Faults on purpose: bad days of a provider, to see whether an agent survives them.
+"""Injected faults: they simulate a provider's bad day, to test whether an agent survives it.
 
-Which call fails, and how, follows from a seed and the place of the call, so that a run can be
-repeated.  A fault is no outage: what the agent makes of it is scored like anything else.
+Which call fails, and how, follows from a seed and the call's place, so that runs are repeatable.
+A fault does not count as an outage: the agent's reaction is scored like anything else.
 """
 
 import asyncio
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from aiohttp.web import StreamResponse
 
 _STATUSES = {"429": 429, "500": 500}
-_TEXT = "a fault on purpose, of ci-eval"
+_TEXT = "fault injected by ci-eval"
 _LOOK_S = 0.2
-"""Seconds between looks whether the client still waits."""
+"""Seconds between checks that the client is still waiting."""
 
 
 def fault_of(faults: Faults, place: Place, attempt: int) -> Fault | None:
-    """Return the fault of try `attempt` of a call, from 1; `None` if there is none."""
+    """Return the fault for attempt number `attempt` (from 1) of a call; `None` for no fault."""
     text = f"{faults.seed} {place} {attempt}".encode()
     number = int.from_bytes(hashlib.sha256(text).digest()[:8]) / 2**64
     if number >= faults.rate:
         return None
-    # Below the rate, the number is as good as any other.
+    # Below the rate, the number is again uniformly distributed.
     return faults.kinds[int(number / faults.rate * len(faults.kinds))]
 
 
 async def faulty(fault: Fault, request: "Request", conversation: Conversation) -> "StreamResponse":
-    """Return a faulty answer, or none at all."""
+    """Return a faulty answer, or break the connection."""
     from aiohttp.web import Response, json_response
 
     if fault in _STATUSES:
@@ -50,11 +50,11 @@ async def faulty(fault: Fault, request: "Request", conversation: Conversation) -
     if fault == "cut" and request.transport:
         request.transport.write(b'HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"cut": "')
         request.transport.close()
-    return Response(status=499)  # nobody waits for it
+    return Response(status=499)  # no client waits for it
 
 
 async def is_awaited(request: "Request", conversation: Conversation, seconds: float = 0.0) -> bool:
-    """Wait; return False as soon as the client has left, or the trial is over."""
+    """Wait; return False as soon as the client has left or the trial is over, else True."""
     until = time.monotonic() + seconds
     while not conversation.is_over and request.transport and not request.transport.is_closing():
         if (left := until - time.monotonic()) <= 0:

@@ -1,7 +1,7 @@
-"""The server that stands for the providers of models, on loopback, in our process.
+"""The server that stands in for the model providers, on loopback, in our process.
 
-Whoever does not know the secret of a process gets nothing.  What the gateway refuses makes the
-trial an error, whatever the agent makes of it.
+A client must know the secret of a process.  A call that the gateway refuses makes the trial an
+error, whatever the agent does about it.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from aiohttp.web import StreamResponse
 
 PLACEHOLDER = "ci-eval-placeholder-the-gateway-has-the-key"
-"""What agents find instead of a key."""
+"""The value that agents find in place of a key."""
 _PATH = re.compile(
     r"/(?P<secret>[A-Za-z0-9_-]{43})(?P<rest>/[^?#]{1,1000})(?:\?(?P<query>.{0,1000}))?"
 )
@@ -69,11 +69,11 @@ class Gateway:
         self._processes: dict[str, Process] = {}
         self._address = ""
         self.calls = 0
-        """The calls that came, answered or not."""
+        """Number of calls received, answered or not."""
         self.conversations = 0
-        """The conversations that began."""
+        """Number of conversations opened."""
         self.needs_apart = False
-        """Whether conversations need a process of their own, because calls have no marks."""
+        """Whether each conversation needs a process of its own, because calls lack marks."""
 
     def process(self) -> Process:
         """Return a new process, with an address of its own."""
@@ -86,15 +86,15 @@ class Gateway:
         return self._processes[base.rpartition("/")[2]]
 
     def variables(self, process: Process, given: Mapping[str, str | None]) -> dict[str, str]:
-        """Return the environment that leads the clients in a process here.
+        """Return the environment that points the clients in a process to this gateway.
 
-        `given` are the variables that the agent gets anyway, or names of some.
+        `given` are the variables that the agent gets without it; a value may be unknown.
         """
         return variables(process.base, PLACEHOLDER, self._options.providers, given)
 
     @property
     def has_cassette(self) -> bool:
-        """True if an interrupted conversation costs nothing to hold again."""
+        """True if repeating an interrupted conversation costs nothing."""
         return self._options.mode != "live"
 
     def open(
@@ -102,7 +102,7 @@ class Gateway:
     ) -> Conversation:
         """Begin a conversation, and return it.
 
-        One that tries a planned repeat `again` is replayed with the same answers.
+        If it retries a planned repeat, `again` is that repeat, and its answers are replayed.
         """
         if self._only_replays and again is not None:
             key = key.model_copy(update={"repeat": again})
@@ -117,7 +117,7 @@ class Gateway:
         return conversation
 
     def complete(self, conversation: Conversation) -> None:
-        """Take notice that a conversation was held to its end."""
+        """Note that a conversation ran to its end."""
         if conversation.is_recorded:
             self._cassette.drop_stale(conversation.trial, conversation.numbered)
 
@@ -130,10 +130,10 @@ class Gateway:
 
         loop = asyncio.get_running_loop()
         request = partial(web.BaseRequest, loop=loop, client_max_size=MAX_BODY)
-        # What an agent sends that is no HTTP would be shown as it is, with our traceback.
+        # Otherwise, input that is not HTTP would be logged unredacted, with our traceback.
         log = logging.getLogger(f"{__name__}.requests")
         log.disabled = True
-        # By default, a client that leaves ends no call: it is paid for, and read whole.
+        # By default, a client that leaves does not cancel its call: the answer is paid for anyway.
         server = web.Server(self._handle, request_factory=request, access_log=None, logger=log)
         runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_S)
         await runner.setup()
@@ -150,7 +150,7 @@ class Gateway:
         from aiohttp.web import Response
 
         found = _PATH.fullmatch(request.raw_path)
-        # The secret has 256 bits, and a dictionary compares no more than a hash of it with others.
+        # Safe from timing attacks: the secret has 256 bits, and a dictionary compares hashes.
         process = self._processes.get(found["secret"]) if found else None
         if found is None or process is None:
             return Response(status=404)
@@ -170,12 +170,12 @@ class Gateway:
                 conversation.refuse(TrialError(exc.kind, str(exc)))
             return _refusal(str(exc))
         except TrialError as exc:
-            # What fails on the way to a provider may succeed later; the rest is noted at once.
+            # A failed connection to a provider may succeed later; other errors are final.
             if conversation and exc.kind != "connection":
                 conversation.refuse(exc)
             return _refusal(str(exc), 502 if exc.kind == "connection" else 400)
         except (ConnectionError, asyncio.CancelledError):
-            raise  # the client has left, or the gateway ends
+            raise  # the client has left, or the gateway is shutting down
         except BaseException as exc:
             if conversation:
                 message = f"{type(exc).__name__}: {exc}"
@@ -186,7 +186,7 @@ class Gateway:
         """Return the checked call.
 
         Raises:
-            RefusedCallError: it is none that the gateway serves.
+            RefusedCallError: the gateway does not serve it.
 
         """
         from aiohttp.web import HTTPRequestEntityTooLarge
@@ -198,18 +198,18 @@ class Gateway:
         try:
             body = parse_json(await request.read())
         except HTTPRequestEntityTooLarge:
-            message = f"{shown}: the request has more than {MAX_BODY >> 20} MiB"
+            message = f"{shown}: the request is larger than {MAX_BODY >> 20} MiB"
             raise RefusedCallError("models", message) from None
         except NotJsonError:
             body = None
         call = checked_call(routed, body, request.headers)
         if call is None:
-            raise RefusedCallError("models", f"{shown}: the request is no JSON that names a model")
+            raise RefusedCallError("models", f"{shown}: the request is not JSON with a model name")
         return call
 
 
 def _refusal(message: str, status: int = 400) -> "StreamResponse":
-    """Return an error that no client repeats, unless it is one of the way to a provider."""
+    """Return an error that clients do not retry, unless the provider could not be reached."""
     from aiohttp.web import json_response
 
     headers = {"x-should-retry": "false"} if status == 400 else {}
@@ -217,12 +217,12 @@ def _refusal(message: str, status: int = 400) -> "StreamResponse":
 
 
 def has_key(options: ModelOptions, env: Mapping[str, str]) -> bool:
-    """Return True if there is a key of any provider that an agent may call."""
+    """Return True if there is a key for at least one provider that an agent may call."""
     return any(PROVIDERS[name].key(env) for name in options.providers)
 
 
 def only_replays(options: ModelOptions, env: Mapping[str, str]) -> bool:
-    """Return True if there are no answers but those that are recorded."""
+    """Return True if all answers must come from the cassette."""
     return options.mode == "replay" or (options.mode == "auto" and not has_key(options, env))
 
 
@@ -244,10 +244,10 @@ def cassette_of(options: ModelOptions, context: RunContext) -> ModelCassette:
 
 
 def check_models(agent: str, options: ModelOptions, context: RunContext) -> None:
-    """Check, before a run, that calls of models can be answered.
+    """Check, before a run, that model calls can be answered.
 
     Raises:
-        UsageError: a key is missing, or the cassette.
+        UsageError: a key or the cassette is missing.
         OSError: the cassette cannot be written.
 
     """
@@ -267,7 +267,7 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
     hint = "set it in the environment of ci-eval"
     if from_fork(context.env):
         hint = "pull requests from forks get no secrets: use `--models replay`"
-    raise UsageError(f"agent {agent!r} calls models, but there is none of {keys}", hint=hint)
+    raise UsageError(f"agent {agent!r} calls models, but none of these is set: {keys}", hint=hint)
 
 
 @asynccontextmanager
@@ -285,7 +285,7 @@ async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterat
     for name in options.providers:
         pace_of(name).limit(options.requests_per_minute, options.tokens_per_minute)
     async with connecting(context.env) as net:
-        # The import of the list of prices is slow; agents start in the meantime.
+        # Importing the price list is slow; agents start in the meantime.
         loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "genai_prices"))
         gateway = Gateway(options, context, cassette, net)
         try:

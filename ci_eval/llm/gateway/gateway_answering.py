@@ -1,4 +1,4 @@
-"""One call of a model, from the request of the client to its answer: replayed, or passed on."""
+"""One model call, from the client's request to its answer: replayed or passed on."""
 
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from aiohttp.web import StreamResponse
 
 _USUAL_OUTPUT_TOKENS = 200
-"""For the estimate of a call's cost, while it is in progress."""
+"""Assumed output of a call in progress, to estimate its cost."""
 _MAX_PAUSE_S = 120.0
-"""The longest pause that a provider may ask of all its callers."""
+"""The longest pause that a provider may impose on all its callers."""
 _PRICED_AS = {"gemini": "google"}
-"""Names of providers in the list of prices, where they differ."""
+"""Names of providers in the price list, where they differ."""
 
 
 class Asked(NamedTuple):
@@ -74,12 +74,12 @@ class Answering:
 
         Raises:
             RefusedCallError: it is not answered.
-            TrialError: the provider could not be reached, or a pattern takes too long.
+            TrialError: the provider could not be reached, or a pattern took too long.
 
         """
         options = self._options
         if options.allow and not fits_any(call.model, options.allow):
-            message = f"the model {call.model!r} is not among those that `models.allow` lists"
+            message = f"the model {call.model!r} is not allowed by `models.allow`"
             raise RefusedCallError("models", message)
         whole = normalised(call, options.ignore, (base, base.rpartition("/")[2]))
         digest = digest_of(whole)
@@ -109,11 +109,11 @@ class Answering:
     # --- Replay ---------------------------------------------------------------------------------
 
     def _miss(self, asked: Asked) -> str:
-        """Return the message about a request that is not recorded, with the nearest one that is."""
+        """Return the message about an unrecorded request, with the nearest recorded one."""
         place, cassette = asked.place, self._cassette
         shown, what_to_do = asked.call.shown, "record the case again"
         if from_fork(self._context.env):
-            what_to_do = "it needs a maintainer's run, to record the case again"
+            what_to_do = "a maintainer needs to record the case again"
         if known := len(cassette.numbers(place.trial, place.request)):
             often = f"{shown}: this request is recorded only {counted(known, 'time')}"
             return f"{often} for this trial in {cassette.shown}; {what_to_do}"
@@ -123,28 +123,28 @@ class Answering:
         if not lines:
             return f"{message}, nor is any request of this trial; {what_to_do}"
         differs = "\n".join(lines)
-        hint = "if it varies by itself, add a pattern to `models.ignore` first"
+        hint = "if only a changing value such as a date differs, add it to `models.ignore` first"
         return f"{message}; {what_to_do}; {hint}\n{differs}"
 
     def _nearest(self, asked: Asked, recorded: list[dict[str, Json]]) -> Iterator[str]:
         others = recorded or (each.request for each in self._cassette.calls())
         if lines := [*nearest(shortened(asked.request), others)]:
             where = "in this trial" if recorded else "in other trials"
-            yield f"the nearest one {where} (-), and this one (+):"
+            yield f"nearest recorded request {where} (-), this request (+):"
             yield from lines
 
     def _lacks_key(self, asked: Asked) -> RefusedCallError:
         needed = f"{key_hint(asked.call)} is not set"
         if self._options.mode == "auto":
             return RefusedCallError("not_recorded", f"{needed}, and {self._miss(asked)}")
-        return RefusedCallError("models", f"{asked.call.shown}: {needed}, so it was not called")
+        return RefusedCallError("models", f"{asked.call.shown} was not called: {needed}")
 
     # --- Calls of providers -----------------------------------------------------------------------
 
     async def _pass_on(self, request: "Request", asked: Asked, run: Spending) -> "StreamResponse":
-        """Call the provider, pass its answer on, count and record it."""
+        """Call the provider; pass on, count and record its answer."""
         call, conversation, place = asked.call, asked.conversation, asked.place
-        # Not as it came: a provider may read a repeated key otherwise than we do.
+        # Serialized anew: a provider may resolve duplicate keys differently from us.
         body = to_json(call.body)
         tokens = tokens_of(body)
         estimate = self._estimate(call, tokens)
@@ -196,10 +196,10 @@ class Answering:
     def _estimate(self, call: Call, tokens: int) -> float:
         """Return the likely cost of a call with this number of input tokens, in US dollars.
 
-        It is 0 if there is no limit, because looking prices up takes time.
+        Without a limit, the result is 0, because looking up prices takes time.
 
         Raises:
-            RefusedCallError: it is unknown.
+            RefusedCallError: the price is unknown.
 
         """
         if call.is_free or not self._options.has_cost_limit:
@@ -220,7 +220,7 @@ class Answering:
         """Return the usage of an answer."""
         found = used(call, answer)
         tokens, failed = found.tokens, answer.status >= 400
-        missing = int(tokens is None and not failed)  # providers take nothing for an error
+        missing = int(tokens is None and not failed)  # providers do not charge for errors
         cost: float | None = None if missing else 0.0
         if failed or tokens is None:
             tokens = Tokens(0, 0)
@@ -244,7 +244,7 @@ class Answering:
 
 @asynccontextmanager
 async def _turn(limiter: RateLimiter, tokens: int, asked: Asked) -> AsyncIterator[None]:
-    """Wait for the turn of a call, which takes none of the trial's time."""
+    """Wait for a call's turn; the trial's clock stands still meanwhile."""
     async with AsyncExitStack() as stack:
         with asked.conversation.waiting(asked.call.shown):
             await stack.enter_async_context(limiter.slot(tokens))
@@ -266,7 +266,7 @@ def _whole(answer: Answer, call: Call) -> "StreamResponse":
 
 
 async def _passed(request: "Request", passing: Passing) -> "StreamResponse":
-    """Pass an answer on as it comes, and read it whole even if the client leaves."""
+    """Pass an answer on as it arrives; read all of it even if the client leaves."""
     from aiohttp.web import Response, StreamResponse
 
     status, headers = passing.response.status, passing.headers
@@ -284,7 +284,7 @@ async def _passed(request: "Request", passing: Passing) -> "StreamResponse":
             )
     except TrialError:
         if request.transport:
-            request.transport.abort()  # so that the client does not take it for the end
+            request.transport.abort()  # so that the client does not mistake it for the end
         raise
     if is_there and dropping:
         await _written(response, dropping.end())

@@ -1,9 +1,9 @@
-"""Recorded calls of agents' models, one a line, for replay.
+"""Recorded model calls of agents, one per line, for replay.
 
-An answer is found by its trial, the digest of the request and its number among equal requests of
-the trial, so that repeats stay samples, and neither concurrency nor order matters.  While trials
-are recorded, lines are appended; at the end, the file is sorted, and what was recorded of them
-before is gone.
+An answer is looked up by its trial, the digest of the request, and its number among equal requests
+of the trial, so that repeats stay samples, and neither concurrency nor order matters.  While trials
+are recorded, lines are appended; at the end, the file is sorted, and earlier recordings of these
+trials are dropped.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from ci_eval.text.templates import counted
 VERSION = 1
 """Version of the format; incremented when older readers would misread it."""
 MAX_TEXT_CHARS = 4_000
-"""How much of a text in a request is kept, for people and comparisons."""
+"""How much of a text in a request is kept, for readers and comparisons."""
 _LINE = re.compile(rb'\{"call":"([0-9a-f]{16})-([0-9a-f]{32})-([0-9]{1,6})",')
 _ANEW = re.compile(rb'\{"anew":"([0-9a-f]{16})"\}\n')
 
@@ -70,7 +70,7 @@ def digest_of_trial(key: TrialKey) -> str:
 class ModelCassette:
     """The recorded calls in the file at `path`, named `shown` in messages.
 
-    New ones go to the file `own`, if there is one: a shard has it, and `absorb` merges it.
+    A shard writes new calls to a file of its `own`, which `absorb` merges later.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class ModelCassette:
         self._found: dict[str, dict[Place, Position]] = {}
         """By trial, the last line of each call."""
         self._begun: set[str] = set()
-        """The trials that a resumed run finds begun: those that an interrupted run recorded; all,
-        if the run ended by itself, and sorted the file."""
+        """The trials whose recording a resumed run continues: those that the interrupted run
+        recorded, or all if that run finished and sorted the file."""
         self._stale: set[Place] = set()
-        """The calls that trials which were recorded in part no longer make."""
+        """The calls that partly recorded trials no longer make."""
         self._is_changed = False
         self.strange = 0
-        """The number of lines that hold no call, such as those of a merge conflict."""
+        """The number of lines that are not calls, such as those of a merge conflict."""
 
     def __len__(self) -> int:
         """Return the number of recorded calls."""
@@ -98,11 +98,11 @@ class ModelCassette:
 
     @property
     def damage(self) -> str:
-        """How many lines hold no call, and what to do, in words; empty if all do."""
+        """Message about lines that are not calls, and what to do; empty if there are none."""
         if not self.strange:
             return ""
         which = counted(self.strange, "line without a call", "lines without a call")
-        return f"has {which}; if a merge left them, record the cases again"
+        return f"has {which}; if they are left over from a merge, record the cases again"
 
     @property
     def exists(self) -> bool:
@@ -110,7 +110,7 @@ class ModelCassette:
         return self._file.exists
 
     def load(self, *, resumes: bool = False) -> None:
-        """Index the file; if a recording `resumes`, without what it replaces.
+        """Index the file; if a recording `resumes`, without the calls that it replaces.
 
         Raises:
             UsageError: it is not a regular file, not a cassette of this version, or too large.
@@ -181,13 +181,13 @@ class ModelCassette:
                 yield pair
 
     def take_begun(self, trial: str) -> bool:
-        """Return True if the run that this one resumes recorded calls of a trial; only once."""
+        """Return True, once only, if the run that this one resumes recorded calls of a trial."""
         is_begun = trial in self._begun
         self._begun.discard(trial)
         return is_begun
 
     def anew(self, trial: str) -> None:
-        """Forget what was recorded of a trial, which is being recorded again."""
+        """Forget the calls of a trial, which is being recorded again."""
         self._found.pop(trial, None)
         self._written.append(f'{{"anew":"{trial}"}}\n'.encode())
         self._is_changed = True
@@ -206,20 +206,20 @@ class ModelCassette:
             text = _compact(self._clean(said))
         line = f"{_compact(head)[:-1]},{text[1:]}\n".encode("ascii")
         if len(line) > MAX_LINE_BYTES:
-            raise TooLongError(f"its line would have more than {MAX_LINE_BYTES >> 20} MiB")
+            raise TooLongError(f"its line would exceed {MAX_LINE_BYTES >> 20} MiB")
         self._found.setdefault(place.trial, {})[place] = self._written.append(line)
         self._is_changed = True
 
     def drop_stale(self, trial: str, made: Mapping[str, int]) -> None:
-        """Let `tidy` drop the calls that a trial did not make; `made` counts them by request."""
+        """Let `tidy` drop calls that a trial did not make; `made` counts its calls by request."""
         self._stale |= {
             each for each in self._found.get(trial, ()) if each.number >= made.get(each.request, 0)
         }
 
     def tidy(self) -> None:
-        """Sort the file, if calls were recorded, and drop what was recorded before.
+        """If calls were recorded, sort the file and drop the recordings that they replace.
 
-        That of a shard stays as it is: it has to say which trials were recorded anew.
+        A shard's own file stays as it is: it has to say which trials were recorded anew.
         """
         if self._is_changed and self._own is None:
             self._file.rewrite(partial(_arranged, stale=self._stale))
@@ -228,10 +228,10 @@ class ModelCassette:
             self._is_changed = False
 
     def absorb(self, parts: Mapping[str, Path]) -> None:
-        """Add what shards recorded, by their names, and sort the file.
+        """Add the calls that shards recorded (`parts`, by shard name), and sort the file.
 
         Raises:
-            UsageError: a part is not a cassette, or two have calls of one trial.
+            UsageError: a part is not a cassette, or two have calls of the same trial.
             OSError: the file cannot be written.
 
         """
@@ -243,8 +243,8 @@ class ModelCassette:
                 if trial and (other := owners.setdefault(trial, name)) != name:
                     found = _read(line)
                     which = found.trial.shown if found else f"the trial {trial}"
-                    message = f"{name} cannot be merged: it recorded calls of {which}, as {other}"
-                    raise UsageError(f"{message} did", hint="pass the report of each shard once")
+                    message = f"{name} cannot be merged: like {other}, it recorded calls of {which}"
+                    raise UsageError(message, hint="pass the report of each shard once")
         self._file.begin()
         for file in files.values():
             for _, line in file.lines():
@@ -255,7 +255,7 @@ class ModelCassette:
         self.load()
 
     def keep(self, trials: Iterable[TrialKey]) -> int:
-        """Remove the calls of other trials; return how many were removed."""
+        """Remove the calls of all other trials; return the number of removed calls."""
         kept = {digest_of_trial(each) for each in trials}
         before = len(self)
         self._file.rewrite(
@@ -286,7 +286,7 @@ def _file(path: Path, shown: str) -> LineFile:
 
 
 def _trial_of(line: bytes) -> str:
-    """Return the digest of the trial of a line; empty if it is none of ours."""
+    """Return the digest of the trial of a line; empty if the line is not valid."""
     found = _LINE.match(line) or _ANEW.fullmatch(line)
     return found[1].decode() if found else ""
 
@@ -301,7 +301,7 @@ def _head(text: bytes) -> tuple[TrialKey, str] | None:
         row = parse_json(b"{" + text + b"}")
         return _key_in(row), str(row["model"])
     except (NotJsonError, LookupError, TypeError, ValueError):
-        return None  # somebody edited it
+        return None  # edited by hand
 
 
 def _key_in(row: dict[str, Any]) -> TrialKey:
@@ -319,15 +319,15 @@ def _read(line: bytes, place: Place | None = None) -> Recorded | None:
         request = dict(row["request"])
         return Recorded(_key_in(row), _place(found), str(row["model"]), request, answer, len(line))
     except (NotJsonError, LookupError, TypeError, ValueError):
-        return None  # somebody edited it
+        return None  # edited by hand
 
 
 def _arranged(lines: Iterator[bytes], stale: Container[Place] = ()) -> Iterable[bytes]:
-    """Return the last line of each call, in the order of trials and of lengths of requests.
+    """Return the last line of each call, ordered by trial, then by the length of the request.
 
-    In a conversation, requests grow; so this is nearly the order in which they were made.  Calls
-    that are `stale` are left out, and those of a trial that was recorded anew, unless the provider
-    answered nothing then.
+    Requests grow during a conversation, so this is nearly the order in which they were made.
+    `stale` calls are left out; so are earlier calls of a trial that was recorded anew, unless the
+    new recording has no calls.
     """
     trials: dict[str, dict[Place, bytes]] = {}
     replaced: dict[str, dict[Place, bytes]] = {}
@@ -354,7 +354,7 @@ def _order(place: Place, line: bytes) -> tuple[Any, ...]:
 
 
 def shortened(value: Any) -> Any:
-    """Return a request with long texts cut; a digest tells them apart."""
+    """Return a request with long texts cut; a digest distinguishes them."""
     if isinstance(value, dict):
         return {key: shortened(each) for key, each in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What differs between a call that is not recorded and the nearest one that is."""
+"""The difference between an unrecorded call and the nearest recorded one."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,12 +10,12 @@ from ci_eval.records.cases import Json
 from ci_eval.text.sanitize import one_line
 
 MAX_COMPARED = 200
-"""The most recorded calls that are compared."""
+"""Maximum number of recorded calls that are compared."""
 MAX_CHANGES = 4
-"""The most places that are shown."""
+"""Maximum number of differences that are shown."""
 SHOWN_CHARS = 120
 _BEFORE_CHARS = 30
-"""How much is shown before the first difference, of a long text."""
+"""How much of a long text is shown before the first difference."""
 
 
 def nearest(asked: Mapping[str, Json], recorded: Iterable[dict[str, Json]]) -> Iterator[str]:
@@ -53,7 +53,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Json]]:
 
 
 def _change(path: str, before: Json, now: Json) -> Iterator[str]:
-    """Yield the lines about one place; of texts, only lines that differ."""
+    """Yield the diff of one value; for texts, only the lines that differ."""
     olds, news = _lines(before), _lines(now)
     matcher = SequenceMatcher(None, olds, news, autojunk=False)
     shown = 0

@@ -1,8 +1,8 @@
 """Conversations behind the gateway, and the processes that hold them.
 
 Each process has an address with a secret of its own.  A worker holds several conversations, and
-marks its calls with their number.  A call without a mark belongs to the only conversation of its
-process; if there are several, none of them can be trusted, and each is held again, alone.
+marks each call with the number of its conversation.  A call without a mark belongs to the only
+conversation of its process; if there are several, none can be trusted, and each is repeated alone.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ MARK = "x-ci-eval-conversation"
 
 SETTLE_S = 5.0
 """The longest wait for the end of a stream after the agent's answer: clients leave a stream at its
-last event, which comes before its end."""
+last event, before the stream ends."""
 
 
 MAX_WAIT_S = 3600.0
-"""How long the time of a trial stands still at most while its calls wait: an agent that always has
-one that waits would else never end."""
+"""How long a trial's clock stands still at most while its calls wait: otherwise, an agent that
+always has a waiting call would never time out."""
 
 
 class RefusedCallError(Exception):
-    """The gateway does not answer a call, so that the trial is not observed."""
+    """The gateway does not answer a call, so the trial is not observed."""
 
     def __init__(self, kind: FailureKind, message: str) -> None:
         self.kind: FailureKind = kind
@@ -54,19 +54,19 @@ class Conversation:
     failed: dict[str, str] = field(default_factory=dict)
     """The requests that a provider has not answered so far, and how they failed."""
     numbered: Counter[str] = field(default_factory=Counter)
-    """How many numbers each request has been given."""
+    """How many numbers were assigned to each request."""
     released: dict[str, set[int]] = field(default_factory=dict)
-    """Those of them that are free again."""
+    """The assigned numbers that are free again."""
     tries: Counter[str] = field(default_factory=Counter)
-    """How often each request was made, failed tries included."""
+    """How often each request was made, failed attempts included."""
     is_recorded: bool = False
     """Whether any of its calls was recorded."""
     is_held_again: bool = False
-    """Whether an interrupted run has recorded the beginning, which is replayed."""
+    """Whether an interrupted run recorded its beginning, which is now replayed."""
     streams: set[asyncio.Future[None]] = field(default_factory=set)
     """Answers that are being passed on."""
     waits: list[str] = field(default_factory=list)
-    """The calls that wait for their turn, for messages."""
+    """The calls that are waiting for their turn, as shown in messages."""
     clock: TrialClock | None = None
     is_over: bool = False
 
@@ -74,7 +74,7 @@ class Conversation:
         self.trial = digest_of_trial(self.key)
 
     def take(self, request: str) -> int:
-        """Return the number of one more request, among those equal to it."""
+        """Return the number of a new request among equal ones."""
         if free := self.released.get(request):
             number = min(free)
             free.discard(number)
@@ -84,7 +84,7 @@ class Conversation:
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
-        """Note that an answer is being passed on, and counted at its end."""
+        """Note that an answer is being passed on; it is counted at its end."""
         ended = asyncio.get_running_loop().create_future()
         self.streams.add(ended)
         try:
@@ -95,7 +95,7 @@ class Conversation:
 
     @contextmanager
     def waiting(self, shown: str) -> Iterator[None]:
-        """Stop the trial's time, while the call `shown` waits for its turn."""
+        """Stop the trial's clock while the call `shown` waits for its turn."""
         self.waits.append(shown)
         clock = self.clock if self.clock and self.clock.stopped_s < MAX_WAIT_S else None
         try:
@@ -105,16 +105,16 @@ class Conversation:
             self.waits.remove(shown)
 
     async def settle(self) -> None:
-        """Wait until answers have ended that the agent has got all it needs of."""
+        """Wait for the end of answers that the agent no longer reads."""
         if self.streams:
             await asyncio.wait(self.streams, timeout=SETTLE_S)
 
     def release(self, request: str, number: int) -> None:
-        """Let another try of a request have its number."""
+        """Free the number of a request for its next attempt."""
         self.released.setdefault(request, set()).add(number)
 
     def fail(self, request: str, number: int, why: str) -> None:
-        """Note that a request was not answered; the agent may repeat it."""
+        """Note that a request was not answered; the agent may retry it."""
         self.release(request, number)
         self.failed[request] = why
 
@@ -125,20 +125,20 @@ class Conversation:
         self.usage += usage
 
     def take_usage(self) -> ModelUsage:
-        """Return the usage since the last call of this."""
+        """Return the usage since `take_usage` was last called."""
         usage, self.usage = self.usage, ModelUsage()
         return usage
 
     def refuse(self, error: TrialError) -> None:
-        """Let the trial end in an error; the first one counts."""
+        """Make the trial end in an error; the first error counts."""
         self.error = self.error or error
 
     def check(self) -> None:
         """Raise the error of the conversation, if there is one.
 
         Raises:
-            TrialError: a call was refused, or was not answered at last.
-            DisturbedError: its calls cannot be told from those of others.
+            TrialError: a call was refused, or never answered.
+            DisturbedError: its calls cannot be distinguished from those of other conversations.
 
         """
         if self.error:
@@ -149,7 +149,7 @@ class Conversation:
 
 def given_up(shown: str) -> str:
     """Return the message about a call that the agent did not wait for."""
-    return f"{shown}: the agent gave up before the limits a minute allowed the call"
+    return f"{shown}: the agent gave up before the rate limit allowed the call"
 
 
 @dataclass
@@ -157,21 +157,21 @@ class Process:
     """One process of an agent."""
 
     base: str
-    """The address of the gateway for it, which holds its secret."""
+    """The gateway's address for this process, which contains its secret."""
     conversations: dict[int, Conversation] = field(default_factory=dict)
-    """Those that are not over, by number."""
+    """The open conversations, by number."""
 
     def of(self, mark: str | None) -> Conversation | None:
         """Return the conversation of a call with this mark; `None` if it is over.
 
         Raises:
-            RefusedCallError: it may be any of several.
+            RefusedCallError: the call has no mark, and several conversations are open.
 
         """
         if mark is not None and mark.isdecimal() and len(mark) < 20:
             return self.conversations.get(int(mark))
         if len(self.conversations) > 1:
-            message = "a call of a model cannot be told from those of other trials"
+            message = "cannot tell which trial a model call belongs to"
             for each in self.conversations.values():
                 each.refuse(DisturbedError(message, alone=True))
             raise RefusedCallError("models", message)
@@ -179,5 +179,5 @@ class Process:
 
 
 def new_secret() -> str:
-    """Return a secret that nobody guesses."""
+    """Return a secret that cannot be guessed."""
     return secrets.token_urlsafe(32)

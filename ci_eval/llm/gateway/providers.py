@@ -1,7 +1,7 @@
-"""The providers behind the gateway: their routes, addresses and keys, and what clients read.
+"""The providers behind the gateway: their routes, addresses, keys and environment variables.
 
-A request is never passed on as it came: its path must match a route, and the address, the key and
-the headers are ours.
+A request is never passed on unchecked: its path must match a route, and the gateway sets the
+address, the key and the headers.
 """
 
 import re
@@ -13,9 +13,9 @@ from ci_eval.llm.gateway.gateway_options import ProviderName
 from ci_eval.records.cases import Json
 
 _VERSION_HEADERS = ("anthropic-version", "anthropic-beta", "openai-beta")
-"""Headers of clients that are passed on, because they decide what an answer looks like."""
+"""Headers of clients that are passed on, because they determine the format of the answer."""
 _QUERY = re.compile("(alt|beta)=[a-z]{1,9}")
-"""Parameters that are passed on."""
+"""Query parameters that are passed on."""
 _MODEL = r"(?P<model>[A-Za-z0-9][A-Za-z0-9._-]{0,127})"
 _CHARS_PER_MODEL = 200
 
@@ -28,15 +28,15 @@ class Provider:
     place: str
     """The path of its routes below the address of the gateway."""
     address: str
-    """Its own address, unless `addresses` name another."""
+    """Its default address."""
     addresses: tuple[str, ...]
-    """Variables of ours with another address, which clients of the provider read, too."""
+    """Variables that may set another address; the provider's clients read them, too."""
     keys: Mapping[str, tuple[str, str]]
-    """Variables with its key, each with the header for it, and what is written before the key."""
+    """Variables with its key, each with the header for the key and the prefix in that header."""
     routes: tuple[tuple[re.Pattern[str], str], ...]
     """Patterns of paths, each with the name of the API."""
     variables: tuple[tuple[str, str], ...]
-    """Variables that lead clients to the gateway, each with the path that is added."""
+    """Variables that point clients to the gateway, each with the path to append."""
 
     def upstream(self, env: Mapping[str, str]) -> str:
         """Return the address to call."""
@@ -115,21 +115,21 @@ PROVIDERS: Mapping[str, Provider] = {
     )
 }
 _FOR_ALL = {
-    # The address of its traces is fixed, and they carry the key.
+    # The SDK sends traces, which carry the key, to a fixed address.
     "OPENAI_AGENTS_DISABLE_TRACING": "1",
-    # It would wait for prices from the network.
+    # LiteLLM would wait for prices from the network.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
 }
 _UNPROXIED = ("NO_PROXY", "no_proxy")
-"""Variables without which a proxy would get requests to loopback addresses, with their path."""
+"""Variables that keep requests to loopback addresses, and their paths, away from a proxy."""
 ADDRESS = "CI_EVAL_MODELS"
-"""The variable with the address of the gateway, for our own code in workers."""
+"""The variable with the gateway's address, for ci-eval's own code in workers."""
 KEYS = frozenset(name for each in PROVIDERS.values() for name in each.keys)
-"""The variables with keys, which no agent behind the gateway gets."""
+"""The variables with keys; agents behind the gateway never get them."""
 
 
 class Call(NamedTuple):
-    """A checked call of a model."""
+    """A checked model call."""
 
     provider: Provider
     api: str
@@ -138,21 +138,21 @@ class Call(NamedTuple):
     model: str
     body: dict[str, Json]
     versions: Mapping[str, str]
-    """Headers that decide what an answer looks like."""
+    """Headers that determine the format of the answer."""
 
     @property
     def is_streamed(self) -> bool:
-        """True if the client asks for a stream."""
+        """True if the client requests a stream."""
         return ":stream" in self.path or self.body.get("stream") is True
 
     @property
     def is_free(self) -> bool:
-        """True if the provider takes no money for it."""
+        """True if the provider does not charge for it."""
         return self.api == "count" or ":countTokens" in self.path
 
     @property
     def shown(self) -> str:
-        """The call for messages."""
+        """The call as shown in messages."""
         return f"{self.provider.name} {self.model}"
 
 
@@ -192,10 +192,10 @@ def checked_call(
 def variables(
     base: str, dummy: str, names: Sequence[str], given: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Return the environment that leads clients of providers to the gateway at `base`.
+    """Return the environment that points clients of providers to the gateway at `base`.
 
-    They find `dummy` for a key, under the variables that are `given` to the agent, else the usual
-    one.
+    `dummy` stands in for each key: under the key variables that are `given` to the agent, or else
+    the provider's usual one.
     """
     direct = [each for name in _UNPROXIED if (each := given.get(name))]
     unproxied = ",".join(dict.fromkeys([*direct, "127.0.0.1", "localhost"]))
@@ -209,7 +209,7 @@ def variables(
 
 
 def held(env: Mapping[str, str]) -> Iterator[str]:
-    """Yield the keys of an environment that stay in our process."""
+    """Yield the keys in an environment, which stay in our process."""
     yield from (env[name] for name in sorted(KEYS) if env.get(name))
 
 

@@ -1,7 +1,7 @@
-"""Normalised requests: what two equal calls have in common, and the digest of it.
+"""Normalised requests, which are the same for equal calls, and their digest.
 
-Left out is what varies without a reason: ids of calls, signatures that clients echo, and settings
-that do not change an answer.  Messages and tools keep their order.
+Parts that vary without changing an answer are left out: ids of calls, signatures that clients
+echo, and certain settings.  Messages and tools keep their order.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _UNIMPORTANT = frozenset(
 )
 """Keys of requests that do not change the answer."""
 _ECHOED = frozenset({"thoughtSignature", "thought_signature", "encrypted_content", "cache_control"})
-"""Keys anywhere in messages that clients may or may not send."""
+"""Keys anywhere in messages that some clients send and others do not."""
 _IDS = frozenset({"id", "tool_call_id", "call_id", "tool_use_id"})
 _DATA = frozenset(
     {
@@ -34,19 +34,19 @@ _DATA = frozenset(
         *("input_schema", "schema", "json_schema", "responseJsonSchema", "prompt", "conversation"),
     }
 )
-"""Keys with values that are not the provider's: nothing in them is left out or renamed."""
+"""Keys whose values the agent defines: nothing in them is left out or renamed."""
 _SPECIAL = _IDS | _DATA | {"input"}
-"""Keys with values that are not normalised like any other."""
+"""Keys whose values are normalised in a special way."""
 
 
 def normalised(call: Call, ignore: Sequence[str], secrets: Sequence[str]) -> dict[str, Json]:
     """Return the normalised request.
 
-    `ignore` are patterns of text to leave out; `secrets` are those of this run, such as the path
+    `ignore` are patterns of text to leave out; `secrets` are secrets of this run, such as the path
     of the gateway.
 
     Raises:
-        TrialError: a pattern takes too long.
+        TrialError: a pattern took too long.
 
     """
 

@@ -1,4 +1,4 @@
-"""Limits on the calls of agents: budgets of a run and of a trial, and the pace of a provider."""
+"""Limits on agents' calls: budgets per run and per trial, and rate limits per provider."""
 
 import asyncio
 from asyncio import AbstractEventLoop
@@ -11,7 +11,7 @@ from ci_eval.llm.rate_limit import RateLimiter, pace_of
 
 @dataclass
 class Spending:
-    """Calls to providers, and what they cost."""
+    """Calls to providers, and their cost."""
 
     calls: int = 0
     cost_usd: float = 0.0
@@ -24,12 +24,12 @@ class Spending:
         self.pending_usd += estimate_usd
 
     def end(self, estimate_usd: float, cost_usd: float) -> None:
-        """Replace the estimate for a call by its cost."""
+        """Replace the estimate for a call by its actual cost."""
         self.pending_usd -= estimate_usd
         self.cost_usd += cost_usd
 
     def excess(self, estimate_usd: float, calls: int | None, cost: float | None) -> str:
-        """Return why one more call would exceed a limit, without the limit's name; empty if not."""
+        """Return the limit that one more call would exceed, in words; empty if there is none."""
         if calls is not None and self.calls >= calls:
             return f"{self.calls} of {calls} calls"
         if cost is not None and self.cost_usd + self.pending_usd + estimate_usd > cost:
@@ -48,7 +48,7 @@ def exceeded(
     *,
     is_shard: bool = False,
 ) -> str:
-    """Return why a call of about this cost may not be made; empty if it may."""
+    """Return why a call of about this cost is not allowed; empty if it is."""
     if spent := run.excess(estimate_usd, options.max_calls, options.max_cost_usd):
         name = "max_calls" if spent.endswith("calls") else "max_cost_usd"
         spent += ", the share of this shard" if is_shard else ""
@@ -61,12 +61,12 @@ def exceeded(
 
 
 MAX_CONCURRENCY = 1000
-"""The most calls to one provider at a time; trials limit them before."""
+"""Maximum number of concurrent calls to one provider; in practice, `run.concurrency` is lower."""
 _limiters: WeakKeyDictionary[AbstractEventLoop, dict[str, RateLimiter]] = WeakKeyDictionary()
 
 
 def limiter_of(provider: str) -> RateLimiter:
-    """Return the limiter of the calls to a provider, by all agents of this run."""
+    """Return the limiter that all agents of this run share for a provider."""
     limiters = _limiters.setdefault(asyncio.get_running_loop(), {})
     if provider not in limiters:
         pace = pace_of(provider)
@@ -75,9 +75,9 @@ def limiter_of(provider: str) -> RateLimiter:
 
 
 _of_runs: WeakKeyDictionary[AbstractEventLoop, dict[str, Spending]] = WeakKeyDictionary()
-"""By event loop, of which each run has one."""
+"""Keyed by event loop, since each run has its own."""
 
 
 def of_run(loop: AbstractEventLoop, agent: str) -> Spending:
-    """Return the spending of an agent in this run: in all rounds, and in both arms together."""
+    """Return an agent's spending in this run, over all rounds and both arms."""
     return _of_runs.setdefault(loop, {}).setdefault(agent, Spending())

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 UNANSWERED = frozenset({401, 402, 403, 404, 408, 409, 429, 500, 502, 503, 504, 529})
-"""Statuses that say nothing of the request: the provider is busy or down, refuses the key or wants
-to be paid, or has no such model or address."""
+"""Statuses that do not depend on the request's content: the provider is busy or down, refuses the
+key, demands payment, or has no such model or address."""
 _UNPAID = b"credit balance is too low"
-"""What Anthropic answers with status 400 if nothing is left to pay a call with."""
+"""Part of Anthropic's answer, with status 400, if no credit is left."""
 _PASSED_BACK = ("retry-after", "retry-after-ms", "x-should-retry")
 _JSON = "application/json"
 _BYTES_PER_TOKEN = 4
@@ -26,21 +26,21 @@ _BYTES_PER_TOKEN = 4
 
 @dataclass
 class Passing:
-    """An answer of a provider, as it comes."""
+    """An answer of a provider, as it arrives."""
 
     call: Call
     response: "ClientResponse"
     request: Request
     without_key: WithoutKey
     drops_usage: bool
-    """Whether the client did not ask for the usage that the stream ends with."""
+    """Whether the stream ends with a usage that the client did not request."""
     before: bytes | None = None
     """The whole body, if it has been read already."""
     received: list[bytes] = field(default_factory=list)
 
     @property
     def type(self) -> str:
-        """The content type; some servers declare their events as plain text."""
+        """The content type, corrected for servers that declare events as plain text."""
         kind = self.response.content_type
         is_stream = self.call.is_streamed and self.response.status == 200 and kind != _JSON
         return STREAM if is_stream else kind
@@ -52,7 +52,7 @@ class Passing:
         return {name: found[name] for name in _PASSED_BACK if name in found}
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives, without our key, and keep it.
+        """Yield the body as it arrives, without our key, and store it.
 
         Raises:
             TrialError: the connection was lost, or the body is too long.
@@ -82,7 +82,7 @@ async def passed_on(
 ) -> AsyncIterator[Passing]:
     """Call the provider with its key and the `body` of the call, and provide its answer.
 
-    Of a stream of chat completions, the usage is asked for, too, unless the server refuses that.
+    For a stream of chat completions, also request the usage, unless the server refuses that.
 
     Raises:
         TrialError: there is no response.
@@ -119,7 +119,7 @@ def _request(call: Call, body: bytes, env: Mapping[str, str]) -> Request:
 
 
 def failure(call: Call, answer: Answer, env: Mapping[str, str]) -> str:
-    """Return why an answer is none of the model; empty if it is one."""
+    """Return why an answer does not come from the model; empty if it does."""
     status = answer.status
     if status in (401, 403) or (status == 400 and b"API_KEY_INVALID" in answer.body):
         name = call.provider.key_variable(env)
@@ -128,15 +128,15 @@ def failure(call: Call, answer: Answer, env: Mapping[str, str]) -> str:
     if status == 400 and _UNPAID in answer.body:
         return f"{said}: the credit balance is too low"
     if answer.is_garbled:
-        return f"{said}, but no JSON object"
+        return f"{said}, but not with a JSON object"
     return said if status in UNANSWERED else ""
 
 
 def key_hint(call: Call) -> str:
-    """Return the variables of ours that would have the key, for messages."""
+    """Return the names of the variables that may hold the key, for messages."""
     return " or ".join(call.provider.keys)
 
 
 def tokens_of(body: bytes) -> int:
-    """Return about how many input tokens the body of a call has."""
+    """Return the approximate number of input tokens in the body of a call."""
     return len(body) // _BYTES_PER_TOKEN + 1

@@ -98,7 +98,7 @@ def _config_class() -> "type[GenerateContentConfig]":
 
 
 class GeminiAccess(Record):
-    """Access to Gemini; the environment has the defaults."""
+    """Access to Gemini; defaults come from the environment."""
 
     base_url: Address | None = None
     """URL of a proxy or gateway. Default: `GOOGLE_GEMINI_BASE_URL`, else Google."""
@@ -122,7 +122,7 @@ class GeminiAccess(Record):
 
 
 class _ResolvedAccess(NamedTuple):
-    """Resolved access, so that google-genai reads nothing more from `os.environ`."""
+    """Resolved access, so that google-genai reads nothing from `os.environ`."""
 
     vertex: bool
     key: str
@@ -193,7 +193,7 @@ async def reaching(
     access: GeminiAccess, context: RunContext, *, named_by: str = "'model' of the judge"
 ) -> AsyncIterator["GeminiClient"]:
     """Connect, and disconnect at the end; `named_by` is the field that sets the model."""
-    # In a thread: it takes a second or two, and would block the event loop.
+    # In a thread: the import takes a second or two, and would block the event loop.
     await asyncio.to_thread(importlib.import_module, "google.genai")
     async with client_session(context.env) as session:
         client = GeminiClient(access, context, session, named_by)
@@ -316,14 +316,14 @@ def _unreached() -> tuple[type[Exception], ...]:
 
 
 def is_key_wrong(body: Json) -> bool:
-    """Check whether the key is invalid; the HTTP code alone does not tell."""
+    """Return True if the key is invalid; the HTTP code alone does not tell."""
     return any(each.get("reason") == "API_KEY_INVALID" for each in _details(body))
 
 
 def is_spent(body: Json) -> bool:
-    """Check whether the quota resets tomorrow at the earliest.
+    """Return True if the quota resets tomorrow at the earliest.
 
-    That is a daily quota, or a quota of 0, as the free tier has for paid models.
+    That is the case for a daily quota, and for a quota of 0, as the free tier has for paid models.
     """
     violations = [each for detail in _details(body) for each in _dicts(detail.get("violations"))]
     return any(

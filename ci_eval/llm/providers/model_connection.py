@@ -32,7 +32,7 @@ class Connection(Generic[C]):
         """
         if self._made is None:
             self._made = asyncio.create_task(asyncio.to_thread(self._make))
-        # A caller that is cancelled does not cancel it for the others.
+        # A cancelled caller must not cancel it for the others.
         return await asyncio.shield(self._made)
 
     async def __aenter__(self) -> Self:
@@ -48,7 +48,7 @@ def sendable(key: str, name: str) -> str:
     """Return `key`, the value of the variable `name`.
 
     Raises:
-        ValueError: it cannot be sent in a header. Sending it anyway would show it in the error.
+        ValueError: it cannot be sent in a header; the HTTP client's own error would show the key.
 
     """
     if not re.fullmatch(r"[!-~]*", key):

@@ -76,7 +76,7 @@ class Failures:
 
     def unasked(self, why: object) -> JudgeError:
         """Return the error for a call that cannot be made."""
-        message = f"{self.model!r} cannot be asked: {self._words(str(why))}"
+        message = f"{self.model!r} cannot be called: {self._words(str(why))}"
         return JudgeError(message, hopeless=True)
 
     def unauthorised(self, exc: Exception) -> JudgeError:

@@ -20,7 +20,7 @@ REFUSED: Mapping[str, str] = {
     "candidate_count": "one answer is read; set 'samples' for more",
     **dict.fromkeys(("response_modalities", "speech_config", "image_config"), _TEXT),
 }
-"""Settings that would break a judge, each with the reason."""
+"""Settings that would break a judge, each with the reason for the message."""
 
 
 class SettingsRecord(Record, alias_generator=to_camel, populate_by_name=True):

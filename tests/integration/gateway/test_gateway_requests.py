@@ -457,9 +457,9 @@ def test_what_is_too_large_or_no_json_is_refused(tmp_path, models):
         return found
 
     first, *others = behind(tmp_path, models, body, mode="live")
-    assert first.endswith("the request has more than 16 MiB")
+    assert first.endswith("the request is larger than 16 MiB")
     assert {each.partition(": ")[2] for each in others} == {
-        "the request is no JSON that names a model"
+        "the request is not JSON with a model name"
     }
     assert models.requests == []
 
@@ -578,10 +578,10 @@ def test_a_call_that_is_given_up_while_it_waits_is_neither_made_nor_hidden(tmp_p
         conversation.check()
         with pytest.raises(TimeoutError):
             await client.send(CHAT, timeout=aiohttp.ClientTimeout(total=0.3))
-        with pytest.raises(TrialError, match="gave up before the limits a minute allowed"):
+        with pytest.raises(TrialError, match="gave up before the rate limit allowed"):
             conversation.check()
         await conversation.settle()  # nobody pays for an answer that nobody gets
-        with pytest.raises(TrialError, match="gave up before the limits a minute allowed"):
+        with pytest.raises(TrialError, match="gave up before the rate limit allowed"):
             conversation.check()
 
     behind(tmp_path, models, body, mode="live", requests_per_minute=60)

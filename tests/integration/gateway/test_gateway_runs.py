@@ -66,7 +66,7 @@ def test_lines_that_a_merge_left_are_found(project, models):
     assert checked.code == 1
     assert "2 lines without a call" in checked.err
     assert replayed.code == 0
-    assert "warning: models.jsonl has 2 lines without a call; if a merge left" in replayed.err
+    assert "warning: models.jsonl has 2 lines without a call; if they are left over" in replayed.err
 
 
 def test_a_cassette_that_begins_with_a_merge_conflict_is_refused(project, models):
@@ -155,7 +155,7 @@ def test_a_miss_on_a_fork_asks_for_a_run_of_a_maintainer(project, models):
 
     assert ended.code == 6
     assert "the agent 'bot' did not answer: openai gpt-4.1-mini: this request is not" in ended.out
-    assert "it needs a maintainer's run, to record the case again" in project.errors()["c0"][1]
+    assert "a maintainer needs to record the case again" in project.errors()["c0"][1]
     comment = (project.folder / "out/comment.md").read_text()
     assert "\n**Next:** ask a maintainer to record the cases again, since pull" in comment
     assert "from forks get no keys. Do not merge before: what" in comment
@@ -256,7 +256,7 @@ def test_auto_drops_nothing_if_a_trial_fails_halfway(project, models):
         ("max_cost_usd: 0.00035", "of $0.00035; raise `models.max_cost_usd`"),
         ("max_calls_per_trial: 0", "the budget of the trial is used up: 0 of 0 calls"),
         ("max_cost_usd_per_trial: 0.0", "raise `models.max_cost_usd_per_trial`"),
-        ("allow: [gemini-*]", "the model 'gpt-4.1-mini' is not among those"),
+        ("allow: [gemini-*]", "the model 'gpt-4.1-mini' is not allowed by"),
     ],
 )
 def test_what_the_options_forbid_ends_a_trial_and_says_so(project, models, limit, said):
@@ -295,7 +295,7 @@ def test_an_unknown_price_is_shown_as_not_measured_with_the_way_out(project, mod
     reasons = [each["reason"] for row in results for each in row["scores"] if each.get("reason")]
     assert (
         reasons
-        == ["calls of models without a known price or usage: 'own-model'; set `models.prices`"] * 2
+        == ["model calls without a known price or usage: 'own-model'; set `models.prices`"] * 2
     )
 
 
@@ -397,7 +397,7 @@ def test_without_a_cassette_or_a_key_nothing_is_run(project, models):
 
     ended = project.run("--models", "record")
     assert ended.code == 4
-    assert "agent 'bot' calls models, but there is none of" in ended.err
+    assert "agent 'bot' calls models, but none of these is set" in ended.err
 
 
 def test_options_that_are_left_empty_are_refused_also_in_another_file(project):
@@ -421,8 +421,8 @@ def test_validate_names_what_cannot_be_replayed(project, variable):
     warned = project.ci_eval("validate")
 
     assert (ended.code, warned.code) == (4, 0)
-    assert re.search(r"ci-eval.yaml:1: .*cannot be replayed, and " + variable, ended.err)
-    assert f"are neither recorded nor counted, and {variable} leads" in warned.err
+    assert re.search(r"ci-eval.yaml:1: .*cannot be replayed, but " + variable, ended.err)
+    assert f"are neither recorded nor counted, but {variable} makes" in warned.err
 
 
 def test_recording_while_the_provider_is_down_keeps_what_was_recorded(project, models):

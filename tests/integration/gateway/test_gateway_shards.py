@@ -146,8 +146,8 @@ def test_what_shards_recorded_is_checked(suite, models):
     second.write_text(text + first.read_text().splitlines()[-1] + "\n")
     ended = merge()
     assert ended.code == 4
-    assert "shard 2/2 (shards/2) cannot be merged: it recorded calls of " in ended.err
-    assert ", as shard 1/2 (shards/1) did" in ended.err
+    assert "shard 2/2 (shards/2) cannot be merged: like shard 1/2 (shards/1)," in ended.err
+    assert "(shards/1), it recorded calls of " in ended.err
 
     for wrong in ("not a cassette\n", '{"ci-eval model cassette":9}\n'):
         second.write_text(wrong)

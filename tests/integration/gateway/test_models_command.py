@@ -94,4 +94,4 @@ def test_what_an_adk_agent_reads_from_its_file_is_checked(project, variable):
     ended = project.ci_eval("validate")
 
     assert ended.code == 4
-    assert f"and {variable.partition('=')[0]} leads the agent to it" in ended.err
+    assert f"but {variable.partition('=')[0]} makes the agent call it" in ended.err

@@ -229,7 +229,7 @@ def test_vertex_ai_without_credentials_says_so(
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "absent.json"))
     found = failure(gemini, vertex=True, env={"GOOGLE_CLOUD_PROJECT": "shop"})
 
-    assert "cannot be asked: no Google Cloud credentials: " in str(found)
+    assert "cannot be called: no Google Cloud credentials: " in str(found)
     assert not found.passing
 
 
@@ -370,7 +370,7 @@ def test_a_key_that_cannot_be_sent_is_not_shown_either(gemini: FakeGemini, key: 
     found = failure(gemini, env={"GOOGLE_API_KEY": key})
 
     wrong = "a space, a line break or a non-ASCII character"
-    assert str(found) == f"'gemini' cannot be asked: GOOGLE_API_KEY has {wrong}"
+    assert str(found) == f"'gemini' cannot be called: GOOGLE_API_KEY has {wrong}"
     assert not found.passing
     assert gemini.requests == []
 
@@ -386,7 +386,7 @@ def test_an_unknown_model_is_told_with_the_way_out(gemini: FakeGemini) -> None:
 def test_a_setting_that_google_genai_refuses_is_named(gemini: FakeGemini) -> None:
     found = failure(gemini, settings={"thinking_config": {"thinking_budgit": 3}})
 
-    said = "'gemini-2.5-flash' cannot be asked: thinking_config.thinking_budgit: unknown key"
+    said = "'gemini-2.5-flash' cannot be called: thinking_config.thinking_budgit: unknown key"
     assert str(found).startswith(said)
     assert not found.passing
     assert gemini.requests == []
@@ -395,7 +395,7 @@ def test_a_setting_that_google_genai_refuses_is_named(gemini: FakeGemini) -> Non
 def test_a_setting_of_vertex_ai_alone_is_named(gemini: FakeGemini) -> None:
     found = failure(gemini, settings={"routing_config": {"manual_mode": {"model_name": "m"}}})
 
-    assert "cannot be asked: routing_config " in str(found)
+    assert "cannot be called: routing_config " in str(found)
     assert not found.passing
     assert gemini.requests == []
 

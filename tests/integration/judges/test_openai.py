@@ -335,7 +335,7 @@ def test_a_key_that_cannot_be_sent_is_not_shown_either(openai: FakeOpenAI, key: 
     found = failure(openai, env={"OPENAI_API_KEY": key})
 
     wrong = "a space, a line break or a non-ASCII character"
-    assert str(found) == f"'openai' cannot be asked: OPENAI_API_KEY has {wrong}"
+    assert str(found) == f"'openai' cannot be called: OPENAI_API_KEY has {wrong}"
     assert not found.passing
     assert openai.requests == []
 
@@ -386,6 +386,6 @@ def test_settings_that_came_later_are_checked_before_anything_is_sent(
         async with changed.start(context) as client:
             await client.answer(put(changed))
 
-    with pytest.raises(JudgeError, match=r"'gpt-4\.1-mini' cannot be asked: 'top_k' cannot be set"):
+    with pytest.raises(JudgeError, match=r"cannot be called: 'top_k' cannot be set"):
         asyncio.run(asked())
     assert openai.requests == []

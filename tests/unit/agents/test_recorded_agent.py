@@ -398,7 +398,7 @@ def test_a_case_that_failed_in_adk_is_an_error(tmp_path: Path, turns: object) ->
     recording.write(json.dumps(result(failed)))
     assert recording.failure() == (
         "recorded",
-        "ADK's result has no invocation: the agent failed",
+        "ADK's result has no invocation, because the agent failed",
     )
 
 

@@ -130,12 +130,12 @@ def test_without_a_threshold_it_is_measured_whatever_it_says(status: str) -> Non
         (
             {},
             result(1.5, "PASSED"),
-            "returned 1.5, which is not between 0 and 1; `metric_info` says what it may be",
+            "returned 1.5, which is not between 0 and 1, the range in `metric_info`",
         ),
         (
             {},
             result(-0.1, "FAILED"),
-            "returned -0.1, which is not between 0 and 1; `metric_info` says what it may be",
+            "returned -0.1, which is not between 0 and 1, the range in `metric_info`",
         ),
         (
             {},
@@ -156,7 +156,7 @@ def test_without_a_threshold_it_is_measured_whatever_it_says(status: str) -> Non
         (
             {},
             result(0.75, "INFORMATIONAL"),
-            "returned INFORMATIONAL, so it cannot be judged; remove the threshold",
+            "returned INFORMATIONAL, which cannot pass or fail; remove the threshold",
         ),
         ({}, result(1.0, "PASSED", (1.0, "PASSED")), "returned 1 results for 2 invocations"),
         (

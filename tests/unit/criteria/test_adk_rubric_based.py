@@ -124,7 +124,7 @@ def test_a_case_is_told_to_have_what_cannot_be_judged():
     [
         ({"rubrics": [rubric("a"), rubric("a")]}, "duplicate rubric id 'a'"),
         ({"rubrics": [rubric("a", None)]}, "the rubric 'a' has no text"),
-        ({"rubric_type": TOOLS}, f"have the type '{RESPONSE}', not '{TOOLS}'"),
+        ({"rubric_type": TOOLS}, f"must be '{RESPONSE}' here, not '{TOOLS}'"),
     ],
 )
 def test_own_rubrics_that_make_no_sense_are_refused(given: dict[str, Any], message: str):
@@ -312,7 +312,7 @@ def test_a_rubric_without_a_verdict_makes_the_score_an_error():
     found = judged(made(rubric("a"), rubric("b")), expecting("x"), did("y"), verdicts(a="yes"))
 
     assert found.score.status is Status.ERROR
-    assert found.score.reason.endswith("the rubric 'b': m1: no answer says anything of it")
+    assert found.score.reason.endswith("the rubric 'b': m1: no answer mentions it")
     assert [each["verdict"] for each in found.evidence[0]["rubrics"]] == ["yes", None]
 
 

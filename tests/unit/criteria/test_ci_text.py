@@ -124,7 +124,7 @@ def test_an_agent_that_did_not_respond_did_not_say_it(criterion: Criterion):
         ({"text": []}, "at least 1 item"),
         ({"text": [""]}, "at least 1 character"),
         ({"text": 7}, "expected a text or a list of texts, found 7"),
-        ({"text": "a", "any": True, "absent": True}, "'any' and 'absent' exclude each other"),
+        ({"text": "a", "any": True, "absent": True}, "'any' and 'absent' cannot be combined"),
     ],
 )
 def test_contains_refuses_what_says_nothing(options: dict[str, Any], message: str):

@@ -72,9 +72,9 @@ def test_an_error_of_a_part_is_one_of_the_whole():
         ({"exact_match": 0}, "criteria.exact_match.weight"),
         ({"exact_match": {"weight": "x"}}, "criteria.exact_match.weight"),
         ({"exact_match": {"floor": 2}}, "exact_match: the threshold must lie between 0 and 1"),
-        ({"latency_s": 1}, "latency_s: has no bounds of which the higher one is better"),
-        ({"adk/final_response_match_v2": 1}, "asks a model, runs your code or combines others"),
-        ({"assertions": 1}, "asks a model, runs your code or combines others"),
+        ({"latency_s": 1}, "latency_s: cannot be a part: its values must be bounded"),
+        ({"adk/final_response_match_v2": 1}, "calls a model, runs your code or combines others"),
+        ({"assertions": 1}, "calls a model, runs your code or combines others"),
         ({"weighted": {"criteria": {"exact_match": 1}}}, "combines others, so it cannot be a part"),
     ],
 )

@@ -224,7 +224,7 @@ def test_a_table_has_columns_for_all_that_one_turn_can_say(tmp_path: Path) -> No
     [
         ('{""name"": ""t""}', ["t"]),
         ('{""name"": ""t"", ""args"": {""x"": "";""}}; {""name"": ""u""};', ["t", "u"]),
-        ('{""name"": ""t""} {""name"": ""u""}', "separate them by ';'"),
+        ('{""name"": ""t""} {""name"": ""u""}', "separate objects with ';'"),
         ('{""name"": ""t"", ""args"": {}', "is not JSON: expecting ',' delimiter"),
     ],
 )

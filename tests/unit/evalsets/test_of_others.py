@@ -159,8 +159,8 @@ def test_the_past_of_a_case_is_held_again_with_a_warning(tmp_path: Path) -> None
     assert talk(case) == [("Scan it", "Sure?"), ("Yes", "")]
     assert said(tmp_path, value) == [
         (
-            "warning: 1: eval_cases[0].agent_data: the agent's messages in it are "
-            "expected here; agents-cli sends them as history"
+            "warning: 1: eval_cases[0].agent_data: the agent's messages are "
+            "used as expectations; agents-cli sends them as history"
         )
     ]
 
@@ -262,7 +262,7 @@ def test_what_has_no_place_here_is_warned_of(tmp_path: Path) -> None:
         ("warning: 1: evalCases[0].contextMessages: messages before the conversation are left out"),
         (
             "warning: 1: evalCases[0].conversation[0].toolMock: tools are not mocked: the "
-            "agent calls its own"
+            "agent calls its real tools"
         ),
         (
             "warning: 1: evalCases[0].conversation[1].userContent.contentParts: only 'content' "

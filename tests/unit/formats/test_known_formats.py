@@ -43,7 +43,7 @@ def results(turn: object, key: str = "evalMetricResultPerInvocation") -> dict[st
         ({"eval_id": "a", "invocations": []}, "a recording; an agent `{recorded: FILE}`"),
         ({"schema_version": 1, "meta": {}}, "a file that ci-eval itself writes"),
         ([{"metricName": "x"}], "metrics of trpc-agent-go; choose criteria of your own under"),
-        ('{"eval_set_result_id": 1}', "JSON in a JSON text, as older versions of ADK write"),
+        ('{"eval_set_result_id": 1}', "JSON in a JSON string, as older versions of ADK write"),
     ],
 )
 def test_a_known_format_is_named(head: object, what: str) -> None:

@@ -157,7 +157,7 @@ def test_without_the_package_the_extra_is_named(
     )
     assert Vertex().missing(ENV) == PACKAGE
     assert Vertex().missing({}) == f"{PACKAGE}, and {AT_ALL}"
-    with pytest.raises(JudgeError, match=r"'vertex' cannot be asked: it needs the package"):
+    with pytest.raises(JudgeError, match=r"'vertex' cannot be called: it needs the package"):
         ask()
 
 
@@ -235,7 +235,7 @@ def test_calls_do_not_wait_for_each_other(installed: Install) -> None:
 @pytest.mark.parametrize("text", ["Is it so?", "[]", "{}", '{"metric": 1}', '{"metric": "x"}'])
 def test_what_is_no_measurement_is_refused(installed: Install, text: str) -> None:
     package = installed(lambda: result(1.0))
-    with pytest.raises(JudgeError, match="measures, and cannot answer adk/x"):
+    with pytest.raises(JudgeError, match="service cannot answer questions of adk/x"):
         ask(text=text)
     assert package.made == []
 
@@ -362,7 +362,7 @@ def test_a_metric_that_cannot_be_found_says_why(installed: Install) -> None:
     gone = caused(ValueError("Metric 'COHERENCE' could not be resolved"), NotFoundError("gone"))
     assert str(failure(installed, gone)).startswith("'vertex' gave no answer: 404: gone")
     found = failure(installed, ValueError("Prompt is required but missing"))
-    assert str(found) == "'vertex' cannot be asked: Prompt is required but missing"
+    assert str(found) == "'vertex' cannot be called: Prompt is required but missing"
 
 
 def test_a_key_that_cannot_be_sent_is_not_shown(installed: Install) -> None:

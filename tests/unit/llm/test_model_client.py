@@ -295,7 +295,7 @@ def test_money_stops_it_too(tmp_path: Path):
     scores = asyncio.run(work())
     assert sum(score.judging.cost_usd for score in scores) <= 0.50
     assert scores[-1].status == "error"
-    assert "of `judge.max_cost_usd` are spent" in scores[-1].reason
+    assert "in `judge.max_cost_usd` is spent" in scores[-1].reason
 
 
 def test_a_jury_decides_by_majority_and_its_agreement_is_noted(tmp_path: Path):

@@ -236,7 +236,7 @@ def test_a_file_that_is_too_long_is_refused(
 ) -> None:
     monkeypatch.setattr(_recording_reading, "MAX_TEXT", 3)
     (message,) = refused(reader, tmp_path, "[]  ")
-    assert message.startswith("a.json:1: is longer than 0 MiB, the limit for recordings")
+    assert message.startswith("a.json:1: is larger than 0 MiB, the limit for recordings")
 
 
 # --- AgentFlow ------------------------------------------------------------------------------

@@ -345,7 +345,7 @@ def test_a_model_that_failed_and_was_asked_again_is_no_error(tmp_path: Path) -> 
 def test_a_trace_without_messages_says_what_is_missing(tmp_path: Path) -> None:
     (found,) = recorded(tmp_path, otlp(agent(0, 1, attributes={"gen_ai.conversation.id": "s"})))
     assert found.error == (
-        "no span says what the user asked; is the content of messages kept in the trace?"
+        "no span has a user message; let the agent's tracing record message contents"
     )
 
 

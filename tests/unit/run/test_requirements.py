@@ -217,7 +217,7 @@ def test_rubrics_of_a_case_that_cannot_be_judged_are_told_before_a_run(suite: Su
     other = planned("e", {**GREETS, "rubrics": [of_kind("polite", "TONE")]})
     (said,) = suite.problems(other, criteria=(tools,))
     assert said.endswith(
-        "cannot score any case: case 'greets' needs rubrics: its own, or rubrics of the case with "
+        "cannot score any case: case 'greets' needs rubrics: in the criterion, or in the case with "
         "the type 'TOOL_USE_QUALITY'; change the cases, or remove the criterion"
     )
 
@@ -262,7 +262,7 @@ def test_a_persona_that_would_never_be_heard_of_is_told(talks: Talks, suite: Sui
     talks.more = f"simulator: {{custom_instructions: {OWN}}}"
     (said,) = talks.problems(evalset, criteria=(LENGTH,))
 
-    assert said.startswith("error e.json:20: case 'played': has a persona, and the ")
+    assert said.startswith("error e.json:20: case 'played': has a persona, but the ")
     assert suite.problems(evalset, criteria=(LENGTH,)) == []
 
 

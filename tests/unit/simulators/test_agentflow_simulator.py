@@ -101,11 +101,11 @@ def test_nothing_is_said_in_place_of_an_answer_that_there_is_not(fails: bool):
         return '{"reasoning": "", "reached": []}'
 
     found = played(USER, scenario(goals=["a"]), say)
-    what = "whether its goals are reached" if fails else "what comes next"
+    what = "verdict on its goals" if fails else "next message"
     assert found.messages == ["Hi"]
     assert found.error
     assert found.error.kind == "simulator"
-    assert str(found.error) == f"the simulated user did not say {what}: down for today"
+    assert str(found.error) == f"the simulated user gave no {what}: down for today"
 
 
 @pytest.mark.parametrize(

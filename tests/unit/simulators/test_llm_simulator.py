@@ -97,7 +97,7 @@ def test_an_answer_that_is_no_message_is_asked_for_once_more_and_then_an_error(
     assert len(found.asked) == 2
     assert found.error
     assert found.error.kind == "simulator"
-    assert str(found.error) == f"the simulated user did not say what comes next: {reason}"
+    assert str(found.error) == f"the simulated user gave no next message: {reason}"
 
 
 def test_a_model_that_cannot_be_reached_is_an_error_of_the_trial():
@@ -211,7 +211,7 @@ def test_a_scenario_with_a_persona_needs_instructions_that_use_it():
     assert list(user.faults(scenario())) == []
     assert list(LlmBacked().faults(scenario(persona="EXPERT"))) == []
     assert list(user.faults(scenario(persona="EXPERT"))) == [
-        "has a persona, and the `custom_instructions` of the simulator: does not use {{ persona }}"
+        "has a persona, but the simulator's `custom_instructions` does not use {{ persona }}"
     ]
 
 

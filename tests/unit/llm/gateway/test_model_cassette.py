@@ -327,7 +327,7 @@ def test_parts_with_calls_of_one_trial_are_refused(tmp_path: Path):
         cassette.anew(digest_of_trial(key()))
         add(cassette, place(1))
 
-    message = r"shard 2/2 cannot be merged: it recorded calls of the trial \w+, as shard 1/2 did"
+    message = r"shard 2/2 cannot be merged: like shard 1/2, it recorded calls of the trial \w+"
     with pytest.raises(UsageError, match=message):
         opened(tmp_path / "c").absorb(parts)
     assert not (tmp_path / "c").exists()
