@@ -77,7 +77,7 @@ def require_config(path: Path, shown: str) -> None:
 
 
 def _nearby(config: Path) -> str:
-    """Return a configuration of the repository named `.yml`, or in a folder above."""
+    """Return a configuration named `.yml`, or in a folder above, within the repository."""
     here = config.absolute().parent
     top = top_of(here) or here
     folders = [each for each in (here, *here.parents) if each.is_relative_to(top)]
@@ -110,7 +110,7 @@ def planned(
     )
     if mode and not any(map(gateway_options, loaded.agents.values())):
         message = f"--models {mode} changes nothing, because no agent has `models`"
-        raise UsageError(message, hint="add `models: auto` to the agents that it applies to")
+        raise UsageError(message, hint="add `models: auto` to the agents that it should apply to")
     loaded = replace(loaded, agents=with_models(loaded.agents, lambda _, each: each.in_mode(mode)))
     if options.get("judge_mode"):
         loaded = replace(loaded, judging=loaded.judging.in_mode(options["judge_mode"]))

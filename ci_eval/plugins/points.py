@@ -146,7 +146,7 @@ class RecordingReader(Reader):
     """A format of files that hold recorded conversations."""
 
     verbatim: ClassVar[bool] = True
-    """Whether recordings hold the user's own words; `False` if possibly a model's input."""
+    """Whether recordings hold the user's own words; `False` if they may be a model's input."""
 
     @abstractmethod
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:

@@ -33,7 +33,7 @@ class Break(Record):
     trials: int | None
     """Number of trials that must all fail; `None` if even the maximum is too few."""
     drawn: bool
-    """Whether they are extra trials, by `on_inconclusive: rerun`."""
+    """Whether they are extra trials, added by `on_inconclusive: rerun`."""
     proven: bool
     """Whether the gate proves it with its current settings."""
 
@@ -280,7 +280,7 @@ class _Family:
         repeats = fewest(enough, MOST_REPEATS)
         reason = "" if repeats else "variance between runs is too large for repeats to average out"
         if not repeats and not cases:
-            reason = "days may differ as much; a merge base in the same job excludes that"
+            reason = "days may differ by as much; only the merge base in the same job can tell"
         elif not repeats and not noise.between:
             reason = "too few cases, whatever the number of repeats"
         return Wanted(repeats=repeats, cases=cases, reason=reason)

@@ -52,7 +52,7 @@ def config_text(draft: Draft) -> str:
     head: dict[str, Json] = {"version": 1, "name": draft.suite}
     if scoring.dialect:
         head["dialect"] = scoring.dialect
-    notes = [each.told({}) for each in draft.asked]  # not for this machine: others read it
+    notes = [each.told({}) for each in draft.asked]  # the file is for other machines, too
     if notes:
         notes.append(_ABOUT_ASKING)
     allowed = yaml_text({"allow_unjudged": list(draft.unjudged)}) if draft.unjudged else ""

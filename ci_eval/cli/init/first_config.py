@@ -260,7 +260,7 @@ def _entries(
 
 
 def _patterns(survey: Survey, paths: Mapping[str, str]) -> Iterator[tuple[str, set[str]]]:
-    """Yield patterns that match only files in `paths`, and future files; with the matches."""
+    """Yield patterns that match some of `paths`, but no other existing file."""
     for folder in dict.fromkeys(PurePosixPath(each).parent for each in paths):
         # Eval configs may end with `.json`, too.
         others = [each for each in ENDINGS if each != ".json"] if is_for_evals(folder) else []

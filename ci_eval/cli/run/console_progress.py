@@ -197,7 +197,7 @@ class Progress(collect.Progress):
             say(f"ran {counted(outdated, 'trial')} again: files of the repository changed since")
 
     def _is_news(self, result: TrialResult) -> bool:
-        """Return True for the first result of its kind in a case, or error of its cause."""
+        """Return True if its case had no such result yet, or its agent no error of this cause."""
         cause = result.error.cause if result.error else None
         if cause is None:
             place = (*result.key.place, result.status)

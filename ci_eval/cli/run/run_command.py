@@ -52,7 +52,7 @@ from ci_eval.runtime.path_checks import refuse_links_out
 @click.option(
     "--shard",
     metavar="I/N",
-    help="Run only shard I of N, without a verdict; auto: number of the CI job.",
+    help="Run only shard I of N, without a verdict; auto: I/N of the CI job.",
 )
 @click.option(
     "--plan",
