@@ -28,11 +28,11 @@ MAX_LIST = 1024 * 1024
 COMMANDS: dict[str, Sequence[str]] = {
     "run": (),
     "publish": (),
-    # What `run` does in the next job, a plan may do, too.
+    # A plan may do what `run` does in the next job.
     "plan": ("--run-python",),
     "merge": (),
 }
-"""Values of the input `command`, with the options that it always has."""
+"""Values of the input `command`, with the options that each always has."""
 DEFAULTS = {"baseline-save": "auto", "comment": "update"}
 """The action's defaults, where they differ from those of the options."""
 _NOT_INPUTS = ("json", "verbose", "quiet", "show", "open", "maxfail", "x", "run-python")
@@ -137,8 +137,8 @@ def _name(names: Sequence[str]) -> str:
 def _arguments(name: str, parameter: click.Parameter, value: str, folder: Path) -> list[str]:
     """Return the command-line arguments for an input's `value`, which is not empty.
 
-    Values are joined to their option, so that none is parsed as an option.  Files that
-    a list names are relative to `folder`.
+    Values are joined to their option, so that no value is parsed as an option.
+    Files named in a list are relative to `folder`.
 
     Raises:
         ValueError: the value is not of the parameter's type.

@@ -1,4 +1,4 @@
-"""The help of commands: examples, and groups that list whole summaries."""
+"""The help of commands: examples, and groups that list full summaries."""
 
 import click
 
@@ -22,7 +22,7 @@ EXAMPLES = {
     "evalset convert": "ci-eval evalset convert evals/smoke.evalset.json --to cases",
     "evalset create": (
         "ci-eval evalset create evals/smoke.yaml\n"
-        "ci-eval evalset create agents/shop smoke  # as `adk eval_set create agents/shop smoke`"
+        "ci-eval evalset create agents/shop smoke  # like `adk eval_set create agents/shop smoke`"
     ),
     "evalset delete": "ci-eval evalset delete evals/smoke.yaml --case refund-7",
     "evalset list": "ci-eval evalset list evals",
@@ -48,11 +48,11 @@ EXAMPLES = {
     "show": "ci-eval show refund-7 --agent support",
     "validate": "ci-eval validate ci-eval.yaml evals/smoke.yaml",
 }
-"""Command lines by command, one on each line."""
+"""Example command lines by command, one per line."""
 
 
 def add_examples(command: click.Command, path: str) -> None:
-    """Add its examples to a command, and theirs to its subcommands."""
+    """Add examples to the help of a command and of its subcommands."""
     if path in EXAMPLES:
         command.epilog = "\b\nExample: " + EXAMPLES[path].replace("\n", "\n         ")
     for name, each in command.commands.items() if isinstance(command, click.Group) else ():
@@ -60,7 +60,7 @@ def add_examples(command: click.Command, path: str) -> None:
 
 
 class Group(click.Group):
-    """A group of commands whose summaries are never cut."""
+    """A group of commands whose summaries are never truncated."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the name and the first sentence of each command."""

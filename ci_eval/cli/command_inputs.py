@@ -50,7 +50,7 @@ def load(
     """Return the configuration at `config` and its run context.
 
     With `runs_python`, Python files that build criteria or evalsets are run.  A `models_mode`
-    replaces that of all agents.
+    replaces the mode of all agents.
     """
     path = Path(config)
     require_config(path, config)
@@ -63,7 +63,7 @@ def require_config(path: Path, shown: str) -> None:
     """Reject a configuration that does not exist.
 
     Raises:
-        UsageError: it does not.
+        UsageError: it does not exist.
 
     """
     if path.exists():
@@ -77,7 +77,7 @@ def require_config(path: Path, shown: str) -> None:
 
 
 def _nearby(config: Path) -> str:
-    """Return a configuration of another spelling, or in a folder above, of the repository."""
+    """Return a configuration named `.yml`, or in a folder above, within the repository."""
     here = config.absolute().parent
     top = top_of(here) or here
     folders = [each for each in (here, *here.parents) if each.is_relative_to(top)]
@@ -110,7 +110,7 @@ def planned(
     )
     if mode and not any(map(gateway_options, loaded.agents.values())):
         message = f"--models {mode} changes nothing, because no agent has `models`"
-        raise UsageError(message, hint="add `models: auto` to the agents whose calls are meant")
+        raise UsageError(message, hint="add `models: auto` to the agents that it should apply to")
     loaded = replace(loaded, agents=with_models(loaded.agents, lambda _, each: each.in_mode(mode)))
     if options.get("judge_mode"):
         loaded = replace(loaded, judging=loaded.judging.in_mode(options["judge_mode"]))
@@ -209,7 +209,8 @@ def stored_baseline(config: Config, context: RunContext) -> Baseline:
 def baseline_for(config: Config, context: RunContext, meta: RunMeta) -> Baseline | None:
     """Return the baseline of the run `meta`, without that run itself.
 
-    Another commit may be checked out by now; a clone that lacks that of the run has only this one.
+    It is looked up from the commit of the run, or, if the clone lacks it, from the one that is
+    checked out now.
     """
     found = load_baseline(config, context, meta.commit and context.clone.view.commit(meta.commit))
     if found is None:

@@ -64,7 +64,7 @@ def out(line: str = "") -> None:
 
 
 def out_spans(line: Line) -> None:
-    """Print one line of harmless spans on stdout; in color on a terminal."""
+    """Print one line of sanitized spans on stdout; in color on a terminal."""
     colored = has_color()
     sys.stdout.write("".join(_styled(span, colored=colored) for span in line).rstrip() + "\n")
 
@@ -112,7 +112,7 @@ def out_text(template: str, **values: object) -> None:
 def text_lines(template: str, **values: object) -> list[str]:
     """Return the lines of a template of the folder `console`; no value can add a line.
 
-    They are not made harmless yet.
+    They are not sanitized yet.
     """
     text = _templates().get_template(f"console/{template}").generate(values)
     return "".join(map(str, text)).removesuffix("\n").split("\n")
@@ -122,7 +122,7 @@ def text_lines(template: str, **values: object) -> list[str]:
 def _templates() -> Any:
     """Return the Jinja environment of templates for the console."""
     found = environment().overlay(finalize=lambda value: str(value).replace("\n", " "))
-    # Those of our Markdown templates escape what they return.
+    # The filters of our Markdown templates escape their results.
     own = (counted, difference, dollars, duration, p_value, percent, plain, terminal)
     found.filters = {**found.filters, **{each.__name__: each for each in own}}
     found.globals = {**found.globals, "max_listed": MAX_LISTED}
@@ -163,7 +163,7 @@ def out_list(title: str, lines: Sequence[str]) -> None:
 
 
 def open_page(path: Path) -> None:
-    """Open a page that was written in the browser; say where it is if there is none."""
+    """Open a written page in the browser; print its path if there is no browser."""
     if click.launch(str(path.resolve())):
         say(f"no browser could be started; open {path}")
 
@@ -196,7 +196,7 @@ def out_report(
 ) -> None:
     """Print the first `most` failures, the verdict with its reasons, and the table of criteria.
 
-    `folder` has the documents, and also the run unless that is in `run_folder`.
+    `folder` holds the documents, and the run, too, unless that is in `run_folder`.
     """
     for line in failure_lines(report, most=most, lines=EVIDENCE_LINES, width=width()):
         out_spans(line)
@@ -207,7 +207,7 @@ def out_report(
         report=report,
         comparison=comparison,
         deltas={delta.group: delta for delta in comparison.deltas},
-        # The cases are above, unless none is wanted.
+        # Failed cases are already printed above, unless `most` is 0.
         broken=() if most else _broken(comparison),
         most_broken=MAX_BROKEN,
         flaked=flaked_cases(report),
@@ -229,14 +229,14 @@ def out_report(
         wording=report_phrases,
         show=_show_command(report, place, run_folder or folder) if place else "",
     )
-    sys.stdout.flush()  # what follows on stderr comes after it in a log of both
+    sys.stdout.flush()  # so that later lines on stderr follow it in a log of both
 
 
 _VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "incomplete": "open"}
 
 
 def _show_command(report: Report, place: TrialKey, folder: str) -> str:
-    """Return the command that shows a case whole; empty if it could not be copied."""
+    """Return the command that shows a whole case; empty if a terminal would alter it."""
     command = ["ci-eval", "show", place.case]
     command += ["--agent", place.agent] if len(report.meta.agents) > 1 else []
     command += ["--evalset", place.evalset] if len(report.meta.evalsets) > 1 else []
@@ -246,7 +246,7 @@ def _show_command(report: Report, place: TrialKey, folder: str) -> str:
 
 
 def _criteria_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return heads and rows of the criteria; without columns that say the same in each row."""
+    """Return heads and rows of the criteria, without columns that never vary."""
     heads = ("agent", "evalset", "criterion", "score", "threshold", "baseline", "passed")
     rows = [_row(group, report) for group in report.groups]
     constant = {

@@ -23,16 +23,16 @@ _ENTRY = re.compile(
 _MESSAGE = re.compile(r"^  (?P<ticks>`+) ?(.+?) ?(?P=ticks)<br>\n", re.MULTILINE)
 _GUIDE_LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<page>(?:\S*/)?(?P<guide>[\w-]+)\.md[^)]*)\)")
 _LEAST_LETTERS = 5
-"""A message with fewer letters beside its gaps would fit anything, so it must be the same."""
+"""An entry with fewer letters besides its gaps would match anything, so it must match exactly."""
 _CODE = re.compile(r"(?:CE)?(\d{1,4})", re.IGNORECASE)
 _SAID = 3
-"""The most codes that are named for one error."""
+"""Maximum number of codes named for one error."""
 _MAX_CHARS = 1_000
-"""Length of a message that is looked up."""
+"""Number of characters of a message to look up."""
 
 
 class Entry(NamedTuple):
-    """What the page says of some messages."""
+    """An entry of the page: messages and their explanation."""
 
     code: str
     messages: tuple[str, ...]
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """Return all entries of the page, which an installation carries inside the package."""
+    """Return all entries of the page; an installed package contains the page."""
     package = Path(__file__).parents[1]
     path = next(each for each in (package / _PAGE, package.parent / _PAGE) if each.is_file())
     found = []
@@ -54,9 +54,9 @@ def entries() -> tuple[Entry, ...]:
 
 
 def explaining(message: str) -> Entry | None:
-    """Return the entry that explains `message`: of several the one with most of its text.
+    """Return the entry that explains `message`; of several, the one that matches most text.
 
-    More may follow what the entry says, such as a suggestion, and a place may come before it.
+    The message may have more text than the entry: a place before it, a suggestion after it.
     """
     message = message[:_MAX_CHARS]
     while message:
@@ -96,7 +96,7 @@ def codes_of(messages: Iterable[str]) -> list[str]:
 
 
 def error_page(code: str, env: Mapping[str, str]) -> str:
-    """Return the address of what the page says of `code`; empty if it is unknown."""
+    """Return the URL of the entry of `code` on the page; empty if it is unknown."""
     page = page_url(_PAGE, env)
     return page and f"{page}#{code.lower()}"
 
@@ -121,7 +121,7 @@ def explain(codes: tuple[str, ...]) -> int:
 
 
 def _entry(given: str) -> Entry:
-    """Return the entry with a code, which may lack its zeros, or else with a message.
+    """Return the entry with a code (leading zeros optional) or with a message.
 
     Raises:
         UsageError: there is none.
@@ -142,7 +142,7 @@ def _containing(text: str) -> Entry | None:
 
 
 def _plain(text: str) -> str:
-    """Return Markdown as a terminal shows it: links by their text, with the guide."""
+    """Return Markdown as plain text; a link becomes its text and the address of the guide."""
 
     def shown(link: re.Match[str]) -> str:
         url = page_url(f"docs/{link['page']}", {})

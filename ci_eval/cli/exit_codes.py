@@ -36,7 +36,7 @@ def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
             return command()
         except KeyboardInterrupt:
             return ExitCode.INTERRUPTED
-        except Exception:  # noqa: BLE001  # one of three: what arrives here is a bug of ours
+        except Exception:  # noqa: BLE001  # one of three; an error that arrives here is our bug
             traceback.print_exc()
             sys.stderr.write("\nThis is a bug in ci-eval; please report it with the lines above.\n")
             return ExitCode.INTERNAL_ERROR
@@ -47,7 +47,7 @@ def _terminable() -> Iterator[None]:
     """Handle SIGTERM, which a runner sends to cancel the job, like Ctrl-C.
 
     Without a handler, the first process of a container ignores SIGTERM.  Ctrl-C is also enabled
-    in the background of a shell, where it is ignored.
+    for a background process of a shell, which would ignore it.
     """
 
     def interrupt(*_: object) -> None:

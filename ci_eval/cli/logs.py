@@ -41,7 +41,7 @@ def configure(env: Mapping[str, str], *, verbose: int = 0, quiet: bool = False) 
     """Set the level from `--verbose` and `--quiet`, `CI_EVAL_LOG` or `RUNNER_DEBUG=1`, in order.
 
     Raises:
-        UsageError: `CI_EVAL_LOG` names no level.
+        UsageError: `CI_EVAL_LOG` is not a log level.
 
     """
     if not _LOGGER.handlers:

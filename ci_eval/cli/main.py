@@ -34,10 +34,10 @@ COMMANDS = {
         "Measure how well a judge agrees with people.",
     ),
     "list": ("list_command:list_plugins", "List plugins, or show the options of one."),
-    "merge": ("run.merge_command:merge", "Make one run of the reports of shards, and decide."),
+    "merge": ("run.merge_command:merge", "Combine the reports of shards into one run, and decide."),
     "models": (
         "models.models_command:models",
-        "Show, clean and check recorded calls of agents' models.",
+        "Show, clean and check agents' recorded model calls.",
     ),
     "plan": ("plan_command:plan", "Show what `run` would execute, without executing it."),
     "publish": ("publish.publish_command:publish", "Post stored reports to their pull request."),
@@ -78,7 +78,7 @@ def _main(arguments: list[str]) -> int:
         sys.stderr.write("interrupted\n")
         return ExitCode.INTERRUPTED
     except SystemExit as exc:
-        # 1, with which click may exit, is one of our verdicts; 0 ends a completion.
+        # Click may exit with 1, which would be a verdict; shell completion exits with 0.
         return ExitCode.INTERRUPTED if exc.code else ExitCode.PASSED
     except click.ClickException as exc:
         return _refused(exc, as_json=as_json)
@@ -94,11 +94,11 @@ def _refused(error: click.ClickException, *, as_json: bool) -> ExitCode:
 
 
 def _explained(error: click.ClickException) -> UsageError:
-    """Return an error of click with the probable way out."""
+    """Return click's error with a hint at the probable fix."""
     message, hint = error.format_message(), ""
     if isinstance(error, click.NoSuchOption) and error.ctx:
         options = [name for each in error.ctx.command.params for name in each.opts]
-        known = {name.lstrip("-"): name for name in options}  # hyphens would make all similar
+        known = {name.lstrip("-"): name for name in options}  # hyphens make all options similar
         close = get_close_matches(error.option_name.lstrip("-"), known, n=1)
         meant = f". Did you mean {known[close[0]]!r}?" if close else ""
         message = f"no such option {error.option_name!r}{meant}"
@@ -129,7 +129,7 @@ def command(name: str) -> click.Command:
 
 
 class _Commands(click.Group):
-    """Commands that are imported when they are needed, so that `--help` is quick."""
+    """Commands, imported on demand so that `--help` is quick."""
 
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         return command(cmd_name) if cmd_name in COMMANDS else None
@@ -141,7 +141,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
-    # Their names, of which click suggests one for a name that is unknown.
+    # Names only: click suggests one of them for an unknown command.
     commands={name: click.Command(name) for name in COMMANDS},
     epilog="To complete commands in bash, add this line to ~/.bashrc (for zsh: zsh_source): "
     'eval "$(_CI_EVAL_COMPLETE=bash_source ci-eval)"',

@@ -19,7 +19,7 @@ def only_writer(folder: Path) -> Iterator[None]:
     killed process.  On Windows nothing is locked.
 
     Raises:
-        UsageError: the path is invalid, or another process writes to it.
+        UsageError: the path is invalid, or another process is writing to it.
 
     """
     lock = folder / LOCK_FILE
@@ -36,7 +36,7 @@ def only_writer(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
-            message = f"another run of ci-eval writes to {folder}"
+            message = f"another ci-eval process is writing to {folder}"
             hint = "wait until it ends, or name another folder with --out"
             raise UsageError(message, hint=hint) from exc
         except OSError:

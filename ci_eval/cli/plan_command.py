@@ -43,7 +43,7 @@ _MAX_LINE = 5_000
     metavar="N",
     help="Divide the cases among N jobs, by their stored durations.",
 )
-@click.option("--plan", "--out", "file", metavar="FILE", help="Write the plan of the shards here.")
+@click.option("--plan", "--out", "file", metavar="FILE", help="Write the shard plan to FILE.")
 @json_option
 def plan(
     config: str,
@@ -76,10 +76,12 @@ def plan(
         return ExitCode.PASSED
     for (agent, evalset), criteria in planned.pairs.items():
         cases = counted(planned.evalsets[evalset].count, "case")
-        times = counted(planned.repeats, "time")
-        line = f"{agent} on {evalset}: {cases}, {times}: {', '.join(criteria)}"
+        times = counted(planned.repeats, "repeat")
+        line = (
+            f"{agent} on {evalset}: {cases} \N{MULTIPLICATION SIGN} {times}: {', '.join(criteria)}"
+        )
         click.echo(terminal(line, _MAX_LINE))
-    most = f"; in doubt, at most {planned.most:,}" if planned.most > planned.count else ""
+    most = f"; at most {planned.most:,} if in doubt" if planned.most > planned.count else ""
     click.echo(counted(planned.count, "trial") + most)
     for each in asked:
         click.echo(terminal(console.describe_estimate(each), _MAX_LINE))
@@ -137,14 +139,14 @@ def shards_json(found: ShardPlan) -> dict[str, Any]:
 
 
 def _shard_lines(found: ShardPlan, planned: Plan) -> Iterator[str]:
-    """Yield the size of the shards, and what more of them would not speed up."""
+    """Yield the size of the shards, and a note if more of them would not help."""
     total, run = len(found.shards), planned.config.run
     trials = sorted(each.trials for each in found.shards)
     taken = sorted(each.expected_s for each in found.shards if each.expected_s is not None)
     times = f", expected to take {_span(map(duration, taken))}" if taken else ""
     yield f"{counted(total, 'shard')} of {_span(f'{each:,}' for each in trials)} trials{times}"
     if not taken:
-        yield "no stored run says how long the cases take, so all count alike"
+        yield "no stored run has the durations of the cases; assuming that all take equally long"
     if total >= run.concurrency:
         yield (
             f"run.concurrency is {run.concurrency} for the whole suite, so more than "
@@ -153,7 +155,7 @@ def _shard_lines(found: ShardPlan, planned: Plan) -> Iterator[str]:
 
 
 def _quota_line(quota: Quota, found: ShardPlan | None) -> str:
-    """Return how long calls take at the limits a minute, and whether that limits the run."""
+    """Return how long calls take at the limits per minute, and whether that limits the run."""
     limits = [
         f"{most:g} {what} a minute"
         for most, what in (

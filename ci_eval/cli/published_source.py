@@ -18,7 +18,7 @@ class Source(NamedTuple):
     repository: str
     """Owner and name."""
     ref: str
-    """A commit or, if a workflow names the action by it, a tag or branch."""
+    """A commit, or the tag or branch by which a workflow names the action."""
 
 
 def installed_from() -> Source | None:
@@ -38,8 +38,8 @@ def installed_from() -> Source | None:
 def page_url(page: str, env: Mapping[str, str]) -> str:
     """Return the address of a page such as `docs/gate.md`; empty if it is unknown.
 
-    It is of the action that a workflow runs, if the environment `env` names it, else of the
-    repository that ci-eval was installed from.
+    It is a page of the action that a workflow runs, if the environment `env` names one, else of
+    the repository that ci-eval was installed from.
     """
     named = (env.get("GITHUB_ACTION_REPOSITORY", ""), env.get("GITHUB_ACTION_REF", ""))
     is_action = _ACTION.fullmatch(named[0]) and _REF.fullmatch(named[1])

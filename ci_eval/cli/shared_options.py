@@ -64,7 +64,7 @@ judge_mode_option = click.option(
 models_option = click.option(
     "--models",
     type=click.Choice(["live", "record", "replay", "auto"]),
-    help="Use of recorded calls of agents' models; replay calls none.",
+    help="Use of agents' recorded model calls; replay calls no model.",
 )
 baseline_save_option = click.option(
     "--baseline-save",

@@ -137,9 +137,7 @@ def _case_lines(
         observed = traces.get(result.key)
         yield from trial_lines(result, observed, expected or (), width=console.width())
     if expected is None:
-        yield (
-            Span(f"expected values are unknown: {terminal(source)} is not as in the run", "faint"),
-        )
+        yield (Span(f"expected values are unknown: {terminal(source)} has changed since", "faint"),)
     for text in _baseline(report, key) if report else ():
         yield (Span(terminal(text)),)
     yield ()
@@ -158,7 +156,7 @@ def _expected(path: str, result: TrialResult) -> Sequence[Invocation] | None:
 
 
 def _named(alike: tuple[TrialResult, ...], repeats: int) -> str:
-    """Return which trials of a case are alike: repeats as planned, and later ones by number."""
+    """Name identical trials of a case: the planned repeats by number, later trials by count."""
     planned = [str(each.key.repeat + 1) for each in alike if each.key.repeat < repeats]
     later = len(alike) - len(planned)
     parts = [f"repeat{'s' * (len(planned) > 1)} {', '.join(planned)}"] if planned else []

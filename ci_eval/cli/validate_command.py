@@ -140,7 +140,7 @@ def _head(path: Path, name: str) -> Any:
         try:
             return parse_relaxed(read_text(path, shown=name, most=MAX_CONFIG), shown=name)[0].value
         except UsageError as relaxed:
-            # Ignoring comments, it found the real error further on.
+            # The relaxed parser got further, so it found the real error.
             if _line(relaxed) > _line(strict):
                 raise
         raise

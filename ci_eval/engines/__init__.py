@@ -1,6 +1,6 @@
-"""Engines: where trials are run, one module each.
+"""Engines: where trials run, one module each.
 
-What they share is private: which files are copied.
+Their shared module, which selects the files to copy, is private.
 
 Imports `plugins` and below, and no other plugin package.
 """

@@ -1,4 +1,4 @@
-"""The files of a folder that other machines get a copy of."""
+"""Selection of the files of a folder that are copied to other machines."""
 
 import os
 import re
@@ -17,21 +17,21 @@ _NEVER = re.compile(
         )
     )
 )
-"""Names of files and folders with secrets, or with what belongs to one machine."""
+"""Names of files and folders that hold secrets, or that only make sense on one machine."""
 
 
 def mirror(folder: Path, copy: Path, *, left_out: Path) -> Iterator[str]:
-    """Make `copy` a folder of links to the files of `folder`, and yield the paths it lacks.
+    """Fill the new folder `copy` with links to the files of `folder`; yield the paths left out.
 
-    It lacks links that lead to no file in `folder`: a pull request could make one to a secret of
-    this machine, and a link to a folder may lead in circles.  What is never copied, such as the
-    folder `left_out`, is not yielded.
+    Links that do not lead to a file in `folder` are left out: a pull request could add a link to
+    a secret of this machine, and links to folders may form a cycle.  Paths that are never copied,
+    such as the folder `left_out`, are not yielded.
     """
     yield from _mirror(folder.resolve(), Path(), copy, left_out.resolve())
 
 
 def _mirror(root: Path, inner: Path, copy: Path, left_out: Path) -> Iterator[str]:
-    """Make the links in the folder `inner` of `root`, and in those in it."""
+    """Make the links for the folder `inner` of `root`, recursively."""
     (copy / inner).mkdir()
     with os.scandir(root / inner) as entries:
         found = [each for each in entries if not _NEVER.match(each.name)]
@@ -47,17 +47,17 @@ def _mirror(root: Path, inner: Path, copy: Path, left_out: Path) -> Iterator[str
 
 
 def _file(entry: os.DirEntry[str], root: Path) -> Path | None:
-    """Return the file in `root` that an entry is, or leads to, if it may be copied."""
+    """Return the file that an entry is or links to, if it is in `root` and may be copied."""
     if not entry.is_symlink():
         return Path(entry.path) if entry.is_file() else None
     try:
         real = Path(entry.path).resolve()
         inner = real.relative_to(root)
-    except (OSError, RuntimeError, ValueError):  # it leads in circles, or out of the folder
+    except (OSError, RuntimeError, ValueError):  # a cycle, or a link out of the folder
         return None
     return real if real.is_file() and not any(map(_NEVER.match, inner.parts)) else None
 
 
 def _is_text(name: str) -> bool:
-    """Return True if a name is one that can be sent."""
+    """Return True if a name can be sent."""
     return name.isascii() or name.encode(errors="replace").decode() == name

@@ -1,4 +1,4 @@
-"""Trials on a cluster of Ray."""
+"""Trials on a Ray cluster."""
 
 import asyncio
 import pickle
@@ -34,8 +34,8 @@ class Ray(Engine):
     """Trials run in tasks on a Ray cluster that is already running.
 
     Each machine needs the same versions of ci-eval, Ray and Python (3.x) as the machine that runs
-    `ci-eval`, which must be part of the cluster.  Agents that have processes run there; recordings,
-    agents that wait for a server, and cases with a simulated user stay with ci-eval.
+    `ci-eval`, which must be part of the cluster.  Agents that are processes run there; recordings,
+    agents that wait for a server, and cases with a simulated user run where ci-eval runs.
     """
 
     address: str = "auto"
@@ -46,11 +46,11 @@ class Ray(Engine):
     per_task: int = Field(default=8, ge=1, le=1000)
     """Maximum number of concurrent trials in one task."""
     upload: bool = True
-    """Whether machines get a copy of the folder of the configuration, without what its
-    `.gitignore` names. Set `false` if all machines see the folder at the same path."""
+    """Whether to copy the folder of the configuration, without the files that its `.gitignore`
+    excludes, to the machines. Set `false` if all machines see the folder at the same path."""
     exclude: tuple[str, ...] = ()
-    """More files that are not copied, as patterns like those in a `.gitignore`. Never copied:
-    `.env*`, `.git`, `.ci-eval`, environments of Python and Node, and the output directory."""
+    """More files not to copy, as `.gitignore` patterns. Never copied: `.env*`, `.git`, `.ci-eval`,
+    environments of Python and Node, and the output directory."""
     start_timeout_s: float = Field(default=300.0, gt=0, le=86_400)
     """How long to wait for the cluster if it runs no task at all."""
 
@@ -82,10 +82,10 @@ class Ray(Engine):
     def _staged(
         self, context: RunContext, folders: Sequence[Path], left_out: Path
     ) -> Iterator[Path]:
-        """Yield a folder that has those in `folders`, which Ray copies as one.
+        """Yield a folder that holds all `folders`, for Ray to copy.
 
-        It is the only one that Ray adds to Python's path, so that nothing of the repository is
-        imported into the process of a task.
+        Ray adds only this folder to Python's path, so that nothing in the repository is imported
+        into the process of a task.
         """
         with tempfile.TemporaryDirectory(prefix="ci-eval-ray-") as name:
             stage = Path(name)
@@ -115,18 +115,18 @@ class Ray(Engine):
 
     def _connect(self, ray: Any, runtime_env: Mapping[str, Any]) -> None:
         handler = signal.getsignal(signal.SIGTERM)
-        # Else it prints, unescaped, to stdout what a machine logged before it died.
+        # Otherwise Ray prints the last log lines of a dead machine to stdout, unescaped.
         ray._private.worker._worker_logs_enabled = False  # noqa: SLF001  # no option turns it off
         try:
             ray.init(
                 address=self.address,
                 runtime_env=runtime_env,
-                logging_level="CRITICAL",  # else it logs what files are called
+                logging_level="CRITICAL",  # otherwise it logs file names
                 log_to_driver=False,
             )
         except ray.exceptions.RuntimeEnvSetupError as exc:
             message = f"the folder of the configuration cannot be copied: {_gist(exc)}"
-            hint = "leave files out by `run: {exclude: [data/]}`, or set `upload: false`"
+            hint = "exclude files with `run: {exclude: [data/]}`, or set `upload: false`"
             raise UsageError(message, hint=hint) from None
         except (OSError, RuntimeError, ValueError, SystemExit, ray.exceptions.RayError) as exc:
             reason = _gist(exc) or _gist(exc.__context__ or exc)
@@ -158,7 +158,7 @@ def _gist(exc: BaseException) -> str:
 
 
 def _ignore(file: Path, patterns: Sequence[str]) -> None:
-    """Add patterns to a file that Ray obeys, which is a link so far if there is one."""
+    """Add patterns to the ignore file of Ray; a link is replaced by a copy first."""
     if patterns:
         own = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
         file.unlink(missing_ok=True)
@@ -183,21 +183,21 @@ class _Cluster:
     options: Ray
     folders: tuple[Path, ...]
     active_at: float
-    """When a task ended, or the first one could begin."""
+    """When the last task ended, or the first one could begin."""
     _running: set[int] = field(default_factory=set)
-    """Tasks that run now."""
+    """Tasks that are running."""
 
     @property
     def width(self) -> int:
         return self.options.per_task
 
     async def run(self, task: Task, folder: Path, env: Mapping[str, str]) -> AsyncIterator[bytes]:
-        """Run `task` as a task of Ray, which never retries it."""
+        """Run `task` as a Ray task; Ray never retries it."""
         place = self.folders.index(folder) if self.options.upload else str(folder)
         remote = self._remote(
             num_cpus=self.options.cpus, num_returns="streaming", scheduling_strategy="SPREAD"
         )(_work)
-        # The task is sent as bytes, which another version of ci-eval could not read.
+        # Sent as bytes: another version of ci-eval reports its version before it reads them.
         results = aiter(remote.remote(pickle.dumps(task), place, dict(env)))
         try:
             await self._begin(results)
@@ -215,17 +215,17 @@ class _Cluster:
             self.active_at = time.monotonic()
 
     async def _begin(self, results: AsyncIterator[Any]) -> None:
-        """Wait until a task runs, which its first result shows, and check its version.
+        """Wait for the first result, which shows that the task runs, and check its version.
 
         Raises:
-            UsageError: the cluster runs nothing, or not this ci-eval.
+            UsageError: the cluster runs no task, or another version of ci-eval.
 
         """
         limit = self.options.start_timeout_s
         first = asyncio.ensure_future(_first(results))
         try:
             while not (await asyncio.wait([first], timeout=limit))[0]:
-                # It may wait for others of this run.
+                # It may be waiting for other tasks of this run.
                 if not self._running and time.monotonic() - self.active_at >= limit:
                     raise self._too_small()
             there = first.result()
@@ -270,7 +270,7 @@ def _versions() -> tuple[str, int]:
 
 
 def _work(task: bytes, place: int | str, env: Mapping[str, str]) -> Iterator[Any]:
-    """Run a pickled task in the folder that Ray copied, or in the one that is everywhere."""
+    """Run a pickled task in the folder that Ray copied, or in one that all machines share."""
     yield _versions()
     folder = Path(place) if isinstance(place, str) else Path.cwd() / str(place)
     yield from pickle.loads(task)(folder, env)  # noqa: S301  # ci-eval itself pickled it

@@ -71,7 +71,7 @@ class BaselineStore(Plugin):
         return f"the store {self.type_name!r}"
 
     def first_push(self, suite: str, context: RunContext) -> str:
-        """Name the branch or object that saving would create in a remote; empty if none.
+        """Return the branch or object that saving would create on a remote; empty if none.
 
         Raises:
             BaselineError: the store cannot be reached.

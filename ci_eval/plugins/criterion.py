@@ -18,13 +18,13 @@ class AnyCriterion(Plugin):
     """A measure of one trial; the base class of every kind of criterion."""
 
     aliases: ClassVar[tuple[str, ...]] = ()
-    """Other names that files may use, beside the part of its name after the `/`."""
+    """Other names that files may use, besides the part of its name after the `/`."""
     needs_reference: ClassVar[bool] = False
     """Whether it compares with the expected conversation."""
     compares: ClassVar[Expectation | None] = None
     """The expectation it compares with; invocations that do not state it are skipped."""
     counts_silence: ClassVar[bool] = False
-    """Whether it scores, as ADK does, an expectation that a case from ADK's files leaves out."""
+    """Whether it scores an expectation that a case from ADK's files omits, as ADK does."""
     needs_rubrics: ClassVar[bool] = False
     """Whether it judges rubrics."""
     reads_tool_calls: ClassVar[bool] = False
@@ -61,7 +61,9 @@ class AnyCriterion(Plugin):
     @model_validator(mode="after")
     def _threshold_fits(self) -> Self:
         if self.max_growth is not None and self.bounds:
-            raise ValueError("only unbounded measures take it; use gate.max_drop for this one")
+            raise ValueError(
+                "`max_growth` is for unbounded measures only; use gate.max_drop for this one"
+            )
         if self.threshold is None:
             if self.takes_threshold == "always":
                 raise ValueError("needs a threshold")
@@ -101,9 +103,9 @@ class AnyCriterion(Plugin):
         return self.unstated(case) or self.lacks(case)
 
     def scores_all(self, facts: CaseFacts) -> bool:
-        """Return True if it is certain from `facts` that it can score each case of an evalset.
+        """Return True if `facts` prove that it can score every case of an evalset.
 
-        Then its cases are not read again to find out.
+        The cases are then not read again to find out.
         """
         del facts
         return False

@@ -1,4 +1,4 @@
-"""Extension point of engines: the machines on which trials are run."""
+"""Interface of engines: the machines that run trials."""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -10,14 +10,14 @@ from ci_eval.plugins.plugin import Plugin
 from ci_eval.runtime.context import RunContext
 
 Task = Callable[[Path, Mapping[str, str]], Iterator[bytes]]
-"""Work that another process does and that can be pickled.
+"""A picklable function that another process runs.
 
-It takes the path that a folder has there, and environment variables, and yields its results.
+It takes the path of a folder in that process and environment variables, and yields results.
 """
 
 
 class LostError(Exception):
-    """The process or the machine of a task died, so the rest of its results never comes."""
+    """The process or the machine of a task died; its remaining results are lost."""
 
 
 class Cluster(Protocol):
@@ -30,8 +30,8 @@ class Cluster(Protocol):
     def run(self, task: Task, folder: Path, env: Mapping[str, str]) -> AsyncIterator[bytes]:
         """Run `task` once on a machine, and yield its results as they come.
 
-        `folder` is one of those that the engine was started with.  `env` holds secrets: it goes
-        to the process of the task, and neither to a log nor to a file.
+        `folder` is one of the folders passed to `start`.  `env` holds secrets: it is passed to
+        the process of the task, and never to a log or a file.
 
         Raises:
             LostError: the process or the machine died; the engine itself retries nothing.
@@ -42,15 +42,15 @@ class Cluster(Protocol):
 
 
 class Engine(Plugin):
-    """Where trials are run."""
+    """The machines that run trials."""
 
     @abstractmethod
     def start(
         self, context: RunContext, folders: Sequence[Path], *, left_out: Path
     ) -> AbstractAsyncContextManager[Cluster | None]:
-        """Connect to the machines; `None` if all trials run in processes of this one.
+        """Connect to the machines; yield `None` if all trials run on this machine.
 
-        The agents are in `folders`, one for each arm, of which `left_out` is never copied.
+        `folders` hold the agents, one folder per arm; the folder `left_out` is never copied.
 
         Raises:
             UsageError: the machines cannot be reached, or cannot run ci-eval.

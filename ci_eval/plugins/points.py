@@ -59,7 +59,7 @@ class Session(ABC):
         return ""
 
     def timed_by(self, clock: TrialClock) -> None:
-        """Take the clock of the trial, to stop it while others keep the agent waiting."""
+        """Set the clock of the trial, to stop it while others keep the agent waiting."""
         del clock
 
     def complete(self) -> None:  # noqa: B027  # most sessions need not know
@@ -120,11 +120,11 @@ class Agent(Plugin):
         yield from ()
 
     def of_base(self) -> Self | None:
-        """Return the agent of the base arm, from its options there; `None` if there is no other."""
+        """Return the agent of the base arm, given its options there; `None` if it has none."""
         return self if self.converses else None
 
     def missing(self, env: Mapping[str, str]) -> str:
-        """Return the variables, such as a key, that `env` lacks; the agent may work without."""
+        """Return variables, such as a key, that `env` lacks; the agent may work without them."""
         del env
         return ""
 
@@ -146,7 +146,7 @@ class RecordingReader(Reader):
     """A format of files that hold recorded conversations."""
 
     verbatim: ClassVar[bool] = True
-    """Whether recordings have the user's own words; `False` if they may have what a model got."""
+    """Whether recordings hold the user's own words; `False` if they may be a model's input."""
 
     @abstractmethod
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
@@ -322,7 +322,7 @@ class Simulator(Plugin):
     """The maximum number of questions per message."""
 
     def options(self) -> dict[str, Json]:
-        """Return the options that decide its messages, beside model and settings."""
+        """Return the options that decide its messages, besides model and settings."""
         return self.model_dump(mode="json", exclude={"model", "settings"})
 
     def call_settings(self) -> Mapping[str, Json]:
@@ -361,7 +361,7 @@ class Reporter(Plugin):
     """Whether it is written only if `reports` names it."""
 
     def prepared(self, context: RunContext) -> Self:
-        """Return a copy with the files that its options name loaded, before the run starts.
+        """Return a copy that has read the files its options name; called before the run starts.
 
         Raises:
             UsageError: one of these files cannot be used.
@@ -375,10 +375,10 @@ class Reporter(Plugin):
         """Yield the document in pieces."""
 
     def of_run(self, report: Report, run: Run, before: Run | None = None) -> Iterator[str]:
-        """Yield the document of a run; one that shows conversations reads them, too.
+        """Yield the document of a run; override to read its conversations, too.
 
-        `before` are trials without the change: of the merge base in the same job, or of the other
-        run of a comparison.
+        `before` holds the trials without the change: of the merge base in the same job, or of the
+        other run of a comparison.
         """
         del before
         return self.render(report, run.results)

@@ -280,7 +280,7 @@ def test_runs_that_have_nothing_in_common_are_no_comparison(two_runs):
     ended = two_runs.ci_eval("compare", "before", "other", "--gate")
 
     assert ended.code == 4
-    assert "share no agent, evalset and criterion" in ended.err
+    assert "have no agent, evalset and criterion in common" in ended.err
     assert "(other on smoke by" in ended.err
 
 
@@ -311,11 +311,11 @@ def test_on_a_terminal_the_first_push_to_a_remote_is_asked_for(
     assert ("Create the branch 'ci-eval-data' of 'origin'?" in ended.out) is bool(answer)
     assert bool(with_hub.git("ls-remote", "--heads", "origin", "ci-eval-data")) is stores
     assert ended.code == (0 if stores else 2)
-    assert "filed under" not in ended.err
+    assert "stored for commit" not in ended.err
     if stores:  # then the branch is there
         config = with_hub.folder / "ci-eval.yaml"
         config.write_text(config.read_text() + "# not committed\n")
         project.ci_eval("run")
         again = project.ci_eval("baseline", "save")
         assert "Create" not in again.out
-        assert "though files were changed since: store it again once they are" in again.err
+        assert "although files have changed since: store it again once they are" in again.err

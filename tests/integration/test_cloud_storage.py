@@ -370,7 +370,7 @@ def test_older_evalsets_of_a_bucket_are_migrated_where_they_are(project, fake):
     assert ids(fake, "old/a.test.json") == ["old"]
     assert json.loads(fake.text("b", "old/a.test.json.bak")) == LEGACY
     assert project.ci_eval("evalset", "migrate", "gs://b/old").out == (
-        "gs://b/old: nothing to migrate; only files in formats of ADK are migrated.\n"
+        "gs://b/old: nothing to migrate; only files in ADK formats are migrated.\n"
     )
 
 

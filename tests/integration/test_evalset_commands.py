@@ -192,7 +192,7 @@ def test_a_folder_is_migrated_with_a_backup(project):
     again = project.ci_eval("evalset", "migrate", ".")
     assert (again.code, again.out) == (
         0,
-        ".: nothing to migrate; only files in formats of ADK are migrated.\n",
+        ".: nothing to migrate; only files in ADK formats are migrated.\n",
     )
 
 
@@ -284,7 +284,7 @@ def test_without_adk_the_ids_of_scenarios_with_a_persona_are_warned_of(shop, mon
 
     added = shop.ci_eval("evalset", "add", "shop", "new", "--scenarios_file", "scenarios.json")
 
-    assert "warning: ids of scenarios with a persona are not those that ADK gives: " in added.err
+    assert "warning: the ids of scenarios with a persona differ from ADK's: " in added.err
     assert len(load("shop/new.evalset.json")["eval_cases"]) == 1
 
 

@@ -134,7 +134,7 @@ def test_power_needs_a_baseline_with_runs(project):
     ended = project.ci_eval("gate", "power")
 
     assert ended.code == 4
-    assert "nothing is stored of 'shop'" in ended.err
+    assert "no run of 'shop' is stored" in ended.err
     project.config(CONFIG)
     assert "has no baseline" in project.ci_eval("gate", "power").err
 

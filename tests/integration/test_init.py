@@ -390,7 +390,7 @@ def test_who_is_asked_and_what_that_takes_is_said_where_it_is_needed(repository,
 
     main(["init", "--yes"])
 
-    asked = f"Asked of gemini-2.5-flash: {RUBRIC}. That needs GOOGLE_API_KEY or GEMINI_API_KEY."
+    asked = f"gemini-2.5-flash is used by {RUBRIC}. It needs GOOGLE_API_KEY or GEMINI_API_KEY."
     assert capsys.readouterr().out.splitlines()[-3:] == [
         f"- {asked}",
         "to estimate the cost: ci-eval plan",
@@ -410,7 +410,7 @@ def test_a_service_that_is_not_set_up_is_left_out_with_what_it_lacks(repository)
     main(["init", "--yes"])
 
     text = " ".join((root / "ci-eval.yaml").read_text().replace("\n  #", "").split())
-    assert "Left out: safety_v1: the service 'vertex' is required, and lacks " in text
+    assert "Left out: safety_v1: needs the service 'vertex', which lacks " in text
     assert "GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION" in text
     assert "env:" not in (root / ".github/workflows/ci-eval.yml").read_text()
 
@@ -551,7 +551,7 @@ def test_what_was_found_and_written_is_said(repository, capsys):
         "wrote .github/workflows/ci-eval.yml",
         "will run react on evals (see ci-eval.yaml)",
         "to do:",
-        "- .github/workflows/ci-eval.yml: replace OWNER by the GitHub owner of ci-eval",
+        "- .github/workflows/ci-eval.yml: replace OWNER with the GitHub owner of ci-eval",
         "next: ci-eval run",
     ]
 
@@ -573,7 +573,7 @@ def test_where_no_agent_is_found_the_frameworks_are_named_and_a_module_is_to_be_
         "will run agent on evals (see ci-eval.yaml)",
         "to do:",
         "- ci_eval_agent.py: call your agent",
-        "- .github/workflows/ci-eval.yml: replace OWNER by the GitHub owner of ci-eval",
+        "- .github/workflows/ci-eval.yml: replace OWNER with the GitHub owner of ci-eval",
         "next: ci-eval run",
     ]
     assert "Found LangGraph in app.py: ci_eval_agent.py can call it." in (
@@ -659,7 +659,7 @@ def test_where_agentflow_is_its_presets_are_offered_too(repository, asked):
     output = asked("10", "n")
 
     assert "10. quick_check: AgentFlow's" in output
-    assert "14. What evals/eval_config.json says." in output
+    assert "14. The criteria in evals/eval_config.json." in output
     assert written(root)["criteria"] == {"rouge_match": 0.5, "node_order_match_score": 1.0}
 
 

@@ -124,7 +124,7 @@ def test_what_the_judge_could_not_decide_is_shown_and_too_much_of_it_is_no_verdi
     assert ended.code == ExitCode.INCOMPLETE
     assert "the judge could not decide (1):" in ended.out.splitlines()
     assert "- odd (line 3): no verdict was reached: scripted: it holds no verdict" in ended.out
-    assert "- the judge could not decide 1 of 3, allowed 10.0%" in ended.out.splitlines()
+    assert "- the judge could not decide 1 of 3, at most 10.0% allowed" in ended.out.splitlines()
     allowed = project.ci_eval("judge", "check", "labels.jsonl", "--max-undecided", "0.5")
     assert allowed.code == ExitCode.PASSED
 
@@ -195,9 +195,9 @@ def test_what_a_recording_holds_can_be_labelled_where_nothing_is_compared(projec
         ({"case": "refunds"}, "refers to a case of a run; pass the run with --run"),
         (
             {"invocations": [turn("q", "x")], "conversation": [turn("q", "x"), turn("r", "y")]},
-            "expects 2 invocations, and 1 took place",
+            "expects 2 invocations, but 1 took place",
         ),
-        (said("x", 1, rubric_id="short"), "judges no rubric 'short' here"),
+        (said("x", 1, rubric_id="short"), "has no rubric 'short' for this line"),
         (said("x", 1, rubrics=[{"id": 1}]), "rubrics[0]: "),
         (
             {
@@ -225,7 +225,7 @@ def test_a_rubric_that_is_not_there_is_named_with_what_was_meant(project):
     ended = project.ci_eval("judge", "check", "labels.jsonl")
 
     assert ended.code == ExitCode.USAGE_ERROR
-    assert "judges no rubric 'shrt' here. Did you mean 'short'?" in ended.err
+    assert "has no rubric 'shrt' for this line. Did you mean 'short'?" in ended.err
 
 
 def test_a_file_without_labels_is_nothing_to_do(project):
@@ -316,7 +316,7 @@ def test_a_pointer_must_lead_to_one_trial(project, run):
     )
     ended = project.ci_eval(*run)
     assert ended.code == ExitCode.USAGE_ERROR
-    message = "the run has no such trial of {} that final_response_match_v2 scored"
+    message = "the run has no such trial of {} scored by final_response_match_v2"
     assert problems(ended) == [
         "labels.jsonl:2: " + message.format("'nowhere'"),
         "labels.jsonl:3: " + message.format("'asked'"),
@@ -326,7 +326,10 @@ def test_a_pointer_must_lead_to_one_trial(project, run):
     write({"case": "asked", "label": True})
     ended = project.ci_eval(*run)
     assert problems(ended) == [
-        "labels.jsonl:1: fits 2 trials of 'asked'; choose one with `evalset`, `agent` or `repeat`"
+        (
+            "labels.jsonl:1: matches 2 trials of 'asked'; choose one with "
+            "`evalset`, `agent` or `repeat`"
+        )
     ]
 
 

@@ -178,7 +178,7 @@ def test_two_runs_do_not_write_to_one_folder(project):
     ):
         ended = project.ci_eval(*command)
         assert ended.code == 4
-        assert "another run of ci-eval writes to ci-eval-report\n" in ended.err
+        assert "another ci-eval process is writing to ci-eval-report\n" in ended.err
         assert "wait until it ends, or name another folder with --out\n" in ended.err
     (project.folder / "go").touch()
     assert project.ci_eval("run", "--out", "other").code == 0

@@ -279,7 +279,7 @@ def test_no_trace_of_a_shard_replaces_a_trial_that_confirms(suite):
         (("run", "--shard", "0/3"), "there is no shard 0/3"),
         (("run", "--shard", "2"), "the number of shards is unknown"),
         (("run", "--shard", "two"), "found 'two'"),
-        (("run", "--shard", "auto"), "finds no number of this job"),
+        (("run", "--shard", "auto"), "found no number of this job"),
         (("run", "--shard", "1/10"), "9 cases cannot be divided into 10 shards; use 9 or fewer"),
         (("run", "--shard", "1/3", "--maxfail", "1"), "cannot be run with --maxfail"),
         (("run", "--shard", "1/3", "--failed"), "cannot be run with --failed"),

@@ -1,1 +1,1 @@
-"""`ci-eval adk`: imitates `adk eval`: its options, interpreters, output and result files."""
+"""`ci-eval adk`, which imitates `adk eval`: options, interpreters, output, result files."""

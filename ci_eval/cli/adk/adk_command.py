@@ -53,7 +53,7 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     """Evaluate the ADK agent in AGENT_DIR, like `adk eval`.
 
-    Name evalsets by file, or by the id of one in AGENT_DIR; append `:case,case` to run
+    Name an evalset by its file, or by its id if it is in AGENT_DIR; append `:case,case` to run
     only these cases. ADK's output goes to stdout, its result files to
     AGENT_DIR/.adk/eval_history, and the reports of ci-eval to --out. With --eval_storage_uri the
     evalsets named by id are read from that bucket, and results are written to it.

@@ -1,7 +1,7 @@
 """Output of `adk eval` (ADK 2.13.0): counts and, with details, every case.
 
 The lines, their order and their widths are ADK's (`google/adk/cli/cli_eval.py`).  Agents and
-evalsets are not trusted: every line is made harmless, and long values are cut.
+evalsets are not trusted: every line is sanitized, and long values are truncated.
 """
 
 import textwrap

@@ -19,13 +19,13 @@ _LIKE_PATH = re.compile(r"[\\/]|\.(json|jsonl|ndjson|ya?ml|csv)$")
 
 
 def named_sets(agent: str, given: Sequence[str]) -> dict[str, EvalSetSpec]:
-    """Return the evalsets that are `given` for the agent in the folder `agent`, by name.
+    """Return the evalsets named in `given` for the agent in the folder `agent`, by name.
 
-    One that is given several times has the cases of all; as in ADK, only these, even if it is
-    also given without cases.
+    If an evalset is given several times, the cases are combined; as in ADK, only these are run,
+    even if it is also given without cases.
 
     Raises:
-        UsageError: with each that does not exist.
+        UsageError: an evalset does not exist; lists each of them.
 
     """
     wanted: dict[str, list[str]] = {}
@@ -46,7 +46,7 @@ def named_sets(agent: str, given: Sequence[str]) -> dict[str, EvalSetSpec]:
 
 
 def config_beside(sets: Mapping[str, EvalSetSpec], given: Sequence[str]) -> str | None:
-    """Return the eval config beside the evalset, if there is only one, given as a file."""
+    """Return the eval config beside the evalset, if only one is given, as a file."""
     if len(sets) != 1 or not Path(_split(given[0])[0]).is_file():
         return None
     (spec,) = sets.values()
@@ -58,7 +58,7 @@ def stored(uri: str, app: str, given: str) -> str:
     """Return `given`, with an id replaced by the evalset's address in the bucket of `uri`.
 
     Raises:
-        UsageError: `uri` is no `gs://bucket`, or the id is invalid.
+        UsageError: `uri` is not a `gs://bucket`, or the id is invalid.
 
     """
     if not is_place(uri):

@@ -12,8 +12,8 @@ _SHEBANG_BYTES = 512
 def interpreter_of(agent: Path, context: RunContext) -> str | None:
     """Return the interpreter for the agent in the folder `agent`; `None` for our own.
 
-    It is that of the nearest `.venv` in the agent's folder or those above it in its repository, or
-    else the one that `adk` on the PATH runs under.
+    It is that of the nearest `.venv`, in the agent's folder or a folder above it in the repository,
+    or else the one that runs `adk` on the PATH.
     """
     own = own_python(agent, top_of(agent) or context.root)
     if own:

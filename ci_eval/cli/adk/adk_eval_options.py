@@ -41,10 +41,10 @@ class Options:
     config_file: str | None = None
     interpreter: str | None = None
     enable: tuple[str, ...] = ()
-    """Names of features of ADK; each may be a list with commas."""
+    """Names of ADK features; each item may be a comma-separated list."""
     disable: tuple[str, ...] = ()
     storage_uri: str | None = None
-    """The bucket to read evalsets given by id from, and to write results to."""
+    """The bucket of the evalsets given by id, and of the results."""
 
     @property
     def app(self) -> str:
@@ -53,8 +53,8 @@ class Options:
 
     @property
     def folder(self) -> Path:
-        """The agent's folder, from the root."""
-        return Path(os.path.abspath(self.agent))  # noqa: PTH100  # a link stays what it is called
+        """The absolute path of the agent's folder."""
+        return Path(os.path.abspath(self.agent))  # noqa: PTH100  # keeps the names of links
 
 
 def configured(options: Options, context: RunContext) -> Config:
@@ -87,7 +87,7 @@ def configured(options: Options, context: RunContext) -> Config:
 def agent_of(options: Options, context: RunContext) -> dict[str, Json]:
     """Return the agent as in a configuration.
 
-    As with `adk eval` it gets our own environment, without the job's token and the like.
+    As with `adk eval`, it gets our own environment, without the job's token and the like.
     """
     return {
         "adk": options.agent,
@@ -102,14 +102,14 @@ def agent_of(options: Options, context: RunContext) -> dict[str, Json]:
 
 
 def _listed(given: Sequence[str]) -> Iterator[str]:
-    """Yield the names in texts with commas."""
+    """Yield the names in comma-separated texts."""
     names = (each.strip() for text in given for each in text.split(","))
     yield from filter(None, names)
 
 
 @dataclass(frozen=True)
 class _FromOptions(Document):
-    """A configuration without a file: its places are options of the command."""
+    """A configuration without a file: errors name options of the command."""
 
     criteria_file: str = ""
     """The eval config, which names the criteria."""

@@ -102,7 +102,7 @@ def run_and_write(
 def _history(agents: str, storage: Storage, context: RunContext) -> History:
     """Return the store of results below `agents`: the folder of all agents, or `gs://bucket`.
 
-    As in ADK, the path of an address is ignored.
+    As in ADK, a path in the address is ignored.
 
     Raises:
         UsageError: the address is invalid, or the bucket is not accessible.

@@ -81,7 +81,7 @@ def case_result(
     *,
     eval_set_id: str,
 ) -> CaseResult:
-    """Return ADK's result for `result` and what was `observed`.
+    """Return ADK's result for `result` and the `observed` conversation.
 
     ADK stores neither metrics nor invocations of a case that could not be observed.
     """

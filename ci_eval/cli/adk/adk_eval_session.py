@@ -16,7 +16,7 @@ from ci_eval.records.cases import (
 )
 
 _PREFIX = "adk-eval-session-"
-"""Begins the ids that `adk eval` gives to sessions."""
+"""Prefix of the session ids that `adk eval` generates."""
 _DEFAULT_USER = "test_user_id"
 
 
@@ -31,7 +31,7 @@ class Event(Record):
 
 
 class SessionDetails(Record):
-    """A session, as ADK's `Session`, without what was not observed."""
+    """A session like ADK's `Session`, without the fields that were not observed."""
 
     id: str
     app_name: str
@@ -44,7 +44,7 @@ class SessionDetails(Record):
 def session_details(
     case: EvalCase, app: str, seen: Sequence[Invocation], state: dict[str, Json] | None
 ) -> SessionDetails:
-    """Return the session of a case that was held; `state` is its final one."""
+    """Return the session of a finished case; `state` is its final state."""
     given = case.session_input
     return SessionDetails(
         id=(given.session_id if given else None) or f"{_PREFIX}{uuid4()}",

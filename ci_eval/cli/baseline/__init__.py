@@ -1,1 +1,1 @@
-"""`ci-eval baseline`: saves runs to a baseline if policy lets it; shows, compares, removes them."""
+"""`ci-eval baseline`: stores runs if the policy allows it; shows, compares, prunes them."""

@@ -34,8 +34,8 @@ def baseline() -> None:
 def save_command(config: str, run: str, *, from_pull_request: bool, yes: bool) -> int:
     """Store a run in the baseline, even a failed one, but not an incomplete one.
 
-    In CI only runs of tracked branches are stored: on pushes, schedules and by hand, and of pull
-    requests when they are merged.  On a terminal it asks before the first push to a remote.
+    In CI, only runs on tracked branches are stored: on pushes, on schedules and by hand, and when
+    a pull request is merged.  On a terminal, it asks before the first push to a remote.
     """
     loaded, context = command_inputs.load(config)
     may_ask = not yes and console.is_watched()
@@ -49,7 +49,7 @@ def save_command(config: str, run: str, *, from_pull_request: bool, yes: bool) -
 @config_option
 @json_option
 def show(config: str, *, as_json: bool) -> int:
-    """Show the stored runs, first those that a run would be compared with, nearest first."""
+    """Show the stored runs: first the ones to compare with, the nearest at the top."""
     loaded, context = command_inputs.load(config)
     store = command_inputs.require_baseline(loaded)
     stored = command_inputs.stored_baseline(loaded, context)

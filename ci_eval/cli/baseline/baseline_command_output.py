@@ -25,7 +25,7 @@ class ShownRun(Noted):
 
     suite: str
     distance: int | None = None
-    """Number of commits before the one to compare with; `None` if it is no ancestor."""
+    """Number of commits before the one to compare with; `None` if it is not an ancestor."""
     age_s: float | None = None
     """Seconds since it began; `None` if unknown."""
     unused: str = ""

@@ -1,7 +1,7 @@
 """Policy for which CI runs are stored in the baseline.
 
-Later runs are compared with stored runs, so these must be of merged code: otherwise a pull
-request could set its own baseline.  Outside CI the user decides.
+Later runs are compared with stored runs, so these must come from merged code: otherwise a pull
+request could set its own baseline.  Outside CI, the user decides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,10 +28,10 @@ class _Occasion(NamedTuple):
 
 
 def why_not_unasked(store: BaselineStore, context: RunContext) -> UsageError | None:
-    """Return why a run is not stored where nobody asked for it.
+    """Return why a run is not stored automatically.
 
-    Beside the reasons of `why_not`, the file in the work tree is left alone, and so is code that
-    may not be merged.
+    Besides the reasons of `why_not`: the store is a file in the work tree, or it is unknown
+    whether the code is merged.
     """
     if store.work_tree_file:
         return UsageError(
@@ -40,7 +40,7 @@ def why_not_unasked(store: BaselineStore, context: RunContext) -> UsageError | N
         )
     if _occasion(context.env) is None:
         return UsageError(
-            "not stored: outside GitHub and GitLab, auto cannot know whether code is merged; "
+            "not stored: outside GitHub and GitLab, auto cannot tell whether code is merged; "
             "`ci-eval baseline save` stores the run anyway"
         )
     return why_not(store, context)
@@ -49,9 +49,9 @@ def why_not_unasked(store: BaselineStore, context: RunContext) -> UsageError | N
 def why_not(
     store: BaselineStore, context: RunContext, *, from_pull_request: bool = False
 ) -> UsageError | None:
-    """Return why a run does not belong into the baseline: CI runs it, and on unmerged code.
+    """Return why a run does not belong in the baseline: CI runs it on unmerged code.
 
-    `from_pull_request` lets runs of pull requests through.
+    `from_pull_request` allows runs of pull requests.
     """
     occasion = _occasion(context.env)
     if occasion is None or (occasion.kind == "pull_request" and from_pull_request):

@@ -27,12 +27,12 @@ def save(
     *,
     may_ask: bool = False,
 ) -> None:
-    """Store the run that the user calls `given`; ask first, if that creates something elsewhere.
+    """Store the run at `given`; with `may_ask`, ask before creating something on a remote.
 
-    `refusal` is the reason of the policy not to store it, if any.
+    `refusal` is the policy's reason not to store it, if any.
 
     Raises:
-        UsageError: it is no run, is incomplete, or does not belong into the baseline.
+        UsageError: it is not a run, is incomplete, or does not belong in the baseline.
         BaselineError: the stored runs cannot be read, or the store cannot be reached.
 
     """
@@ -50,11 +50,13 @@ def save(
     console.say(f"{stored}: {store.place(context)}")
     if saved and store.by_commit and meta.commit and not store.lineage(context).own:
         console.say(
-            f"filed under commit {meta.commit[:10]}, though files were changed since: "
+            f"stored for commit {meta.commit[:10]}, although files have changed since: "
             "store it again once they are committed"
         )
     if saved and failed:
-        console.say(f"{counted(failed, 'case')} failed in it, so their failures do not block later")
+        console.say(
+            f"{counted(failed, 'case')} failed in this run; later failures of these do not block"
+        )
 
 
 def save_if_merged(config: Config, given: str, context: RunContext) -> None:

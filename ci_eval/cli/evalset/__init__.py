@@ -1,1 +1,1 @@
-"""`ci-eval evalset`: lossless creation (also from traces), editing, conversion, migration."""
+"""`ci-eval evalset`: creation (also from traces), lossless editing, conversion, migration."""

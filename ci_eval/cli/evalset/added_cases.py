@@ -19,7 +19,7 @@ from ci_eval.text.yaml_files import Document, parse_yaml, read_text
 
 
 def from_prompt(prompt: str, expected: str | None, eval_id: str | None, *, now: float) -> EvalCase:
-    """Return the case that our own format makes of a prompt, including its default id.
+    """Return a case for a prompt, with the defaults of our own format, including the id.
 
     Raises:
         UsageError: the prompt is empty.
@@ -37,7 +37,7 @@ def from_file(path: Path, *, shown: str) -> list[EvalCase]:
     """Return the single case in a file, in ADK's format or ours, or all cases of an evalset.
 
     Raises:
-        UsageError: with every problem of the file.
+        UsageError: the file is invalid; lists every problem.
 
     """
     head, syntax = read_head(path, shown=shown), syntax_of(path)
@@ -69,11 +69,11 @@ class _Scenarios(AdkRecord):
 def from_scenarios(name: str, session: SessionInput | None, *, now: float) -> list[EvalCase]:
     """Return a case for each scenario in the file `name`, with the id that ADK gives it.
 
-    The id is the beginning of the SHA-256 of the scenario as JSON, with its keys in order.  A
+    The id is the beginning of the SHA-256 of the scenario as JSON with sorted keys.  A
     persona without a description is hashed by its name; see `adk_scenario_ids`.
 
     Raises:
-        UsageError: with every problem of the file.
+        UsageError: the file is invalid; lists every problem.
 
     """
     return [
@@ -88,10 +88,10 @@ def from_scenarios(name: str, session: SessionInput | None, *, now: float) -> li
 
 
 def read_session(name: str) -> SessionInput:
-    """Return the session in the file `name`, which is one for ADK's `--session_input_file`.
+    """Return the session in the file `name`, in the format of ADK's `--session_input_file`.
 
     Raises:
-        UsageError: with every problem of the file.
+        UsageError: the file is invalid; lists every problem.
 
     """
     return _read(SessionInput, name)
@@ -108,7 +108,7 @@ def read_initial_session(name: str) -> SessionInput | None:
     As in ADK, missing fields are empty.
 
     Raises:
-        UsageError: with every problem of the file.
+        UsageError: the file is invalid; lists every problem.
 
     """
     found = _read(_InitialSession, name)

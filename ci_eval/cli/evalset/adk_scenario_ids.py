@@ -1,7 +1,7 @@
-"""Ids of cases made of scenarios that name a persona of ADK.
+"""Ids of cases made from scenarios that name an ADK persona.
 
-ADK hashes a scenario with its own description of the persona, which only ADK has, so the
-google-adk of the agent is asked.
+ADK hashes a scenario together with the description of the persona, which only ADK has, so the
+agent's google-adk computes the ids.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from ci_eval.runtime.workers.worker_pool import Adapter
 
 
 def with_adk_ids(cases: list[EvalCase], agent: Path, context: RunContext) -> list[EvalCase]:
-    """Return `cases`, those whose scenario names a persona with the ids that ADK gives them.
+    """Return `cases`, with ADK's ids for those whose scenario names a persona.
 
     If no google-adk is found for the `agent`, they keep their ids, and a warning says so.
     """
@@ -34,7 +34,7 @@ def with_adk_ids(cases: list[EvalCase], agent: Path, context: RunContext) -> lis
     try:
         ids = asyncio.run(host.ask_once("scenarios", context, adapter=adapter, message=message))
     except TrialError as exc:
-        context.say(f"warning: ids of scenarios with a persona are not those that ADK gives: {exc}")
+        context.say(f"warning: the ids of scenarios with a persona differ from ADK's: {exc}")
         return cases
     found = dict(zip(asked, ids, strict=True))
     return [

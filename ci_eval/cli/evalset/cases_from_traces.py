@@ -28,7 +28,7 @@ MEASURED = (
     "finish_reason",
     "unseen",
 )
-"""Fields of an invocation that describe a single run, and are no expectation."""
+"""Fields of an invocation that describe a single run, not an expectation."""
 _MEASURED_OF_EVENTS = ("usage_metadata", "model_version", "system_fingerprint")
 
 
@@ -132,8 +132,8 @@ def expecting(recording: Recording, *, now: float) -> EvalCase:
 def now_expecting(case: EvalCase, recording: Recording) -> EvalCase:
     """Return `case` with the recorded conversation as its expectation.
 
-    Its session, tags, rubrics, assertions and unknown keys stay.  It expects the same keys of the
-    final state as before.
+    Its session, tags, rubrics, assertions and unknown keys are kept.  It expects the same keys of
+    the final state as before.
 
     Raises:
         UsageError: the user's messages differ from those of the case.
@@ -145,7 +145,7 @@ def now_expecting(case: EvalCase, recording: Recording) -> EvalCase:
         raise UsageError(f"the case {case.eval_id!r} is a scenario, whose conversation varies")
     if asked != [turn.user for turn in turns]:
         raise UsageError(
-            f"the case {case.eval_id!r} has other messages than the recording",
+            f"the case {case.eval_id!r} has other user messages than the recording",
             hint="pass the whole case with --file instead",
         )
     changes: dict[str, Any] = {

@@ -72,7 +72,7 @@ class LocalFile(File):
         return LocalFile(self.path.with_name(name))
 
     def unwritable(self) -> list[Problem]:
-        """Refuse symlinks, anything else that is no file, and missing folders."""
+        """Refuse symlinks, anything else that is not a file, and missing folders."""
         path, shown = self.path, self.shown
         if path.is_symlink():
             message = "is a symbolic link, not written; pass the file itself"
@@ -82,7 +82,7 @@ class LocalFile(File):
         return [] if path.parent.is_dir() else [Problem("its directory does not exist", shown)]
 
     def write(self, text: str) -> None:
-        """Replace the file by another with the same mode."""
+        """Replace the file; its mode is kept."""
         problems = self.unwritable()
         if problems:
             raise UsageError(problems=problems)
@@ -94,7 +94,7 @@ class LocalFile(File):
 
 
 class StoredFile(File):
-    """An object, which is written only if it has not changed since this was made."""
+    """A stored object, written only if it has not changed since it was looked up."""
 
     def __init__(self, bucket: Bucket, place: Place, entry: Entry | None) -> None:
         self.place = place
@@ -128,7 +128,7 @@ class StoredFile(File):
 
 
 def file_at(given: str) -> File:
-    """Return the file that the user calls `given`; `gs://bucket/app/id` is ADK's evalset.
+    """Return the file at `given`; `gs://bucket/app/id` is an ADK evalset.
 
     Raises:
         UsageError: the address is invalid, or the bucket cannot be read.

@@ -61,17 +61,17 @@ def _located_object(given: str, eval_set_id: str | None) -> EvalSetFile:
 
 
 def is_folder(given: str) -> bool:
-    """Return True if `given` is a folder, or in a bucket is named like one."""
+    """Return True if `given` is a folder or, in a bucket, is named like one."""
     if not is_place(given):
         return Path(given).is_dir()
     return not given.lower().endswith(ENDINGS)
 
 
 def evalset_files(folder: str) -> Iterator[File]:
-    """Yield the files in and below `folder` that are evalsets, or are named like ones.
+    """Yield the files in and below `folder` that are evalsets, or are named like one.
 
-    Hidden folders and those of installed packages are left out; in a bucket, all files that are
-    not named like an evalset of ADK.
+    Hidden folders and folders of installed packages are skipped; in a bucket, so are all files
+    that are not named like an ADK evalset.
 
     Raises:
         UsageError: the folder does not exist, or contains too many files.

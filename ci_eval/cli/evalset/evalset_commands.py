@@ -106,7 +106,7 @@ def create(place: str, eval_set_id: str | None) -> int:
 def add(place: str, eval_set_id: str | None, **options: Any) -> int:
     """Add cases; duplicate ids are rejected.
 
-    With --scenarios_file duplicates are skipped, as by `adk eval_set add_eval_case`.
+    With --scenarios_file, duplicates are skipped, as by `adk eval_set add_eval_case`.
     """
     target = located(place, eval_set_id)
     cases = new_cases(options, now=time.time())
@@ -132,8 +132,8 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
 def update(place: str, eval_set_id: str | None, **options: Any) -> int:
     """Replace cases that have the same ids.
 
-    With --from-traces a case expects from now on what the agent did; its session, tags,
-    rubrics, assertions and keys of your own stay.
+    With --from-traces, a case will expect what the agent did; its session, tags, rubrics,
+    assertions and your own keys are kept.
     """
     target = located(place, eval_set_id)
     cases = changed_cases(options, target, now=time.time())
@@ -162,7 +162,7 @@ def delete(place: str, eval_set_id: str | None, cases: tuple[str, ...]) -> int:
 @click.option("--to", required=True, help="Target format: adk, cases (our own) or agentflow.")
 @click.option("--out", metavar="FILE", help="Output path (default: beside FILE); never overwrites.")
 def convert(file: str, to: str, out: str | None) -> int:
-    """Convert an evalset to another format, and warn of what is lost."""
+    """Convert an evalset to another format, and warn about losses."""
     written = evalset_conversion.convert(file, to, out)
     _refuse_there(written.file)
     console.say_problems(written.warnings)
@@ -181,10 +181,10 @@ def convert(file: str, to: str, out: str | None) -> int:
     help="Default session (JSON with app_name, user_id, state).",
 )
 def migrate(place: str, out: str | None, initial_session: str | None, *, backup: bool) -> int:
-    """Rewrite files that ADK does not read: of its older formats, and with mistakes that are plain.
+    """Rewrite files that ADK does not read: in its older formats, or with obvious mistakes.
 
-    Of a folder it is every such `*.test.json` and `*.evalset.json` in and below it.  Ids of cases
-    stay as they are, so that a baseline still knows them.
+    With a DIR, rewrites every such `*.test.json` and `*.evalset.json` in and below it.  The ids of
+    cases are kept, so that baselines stay comparable.
     """
     session = added_cases.read_initial_session(initial_session) if initial_session else None
     if is_folder(place):
@@ -202,7 +202,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     for each in found:
         console.out(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
     if not found:
-        console.out(f"{place}: nothing to migrate; only files in formats of ADK are migrated.")
+        console.out(f"{place}: nothing to migrate; only files in ADK formats are migrated.")
     return ExitCode.PASSED
 
 

@@ -21,7 +21,7 @@ from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import read_text
 
 _OF_A_SET = ("name", "description", "creation_timestamp", "metadata")
-"""Keys of files for the whole set, except the id."""
+"""Keys of a file that describe the whole set, except the id."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Written:
 def convert(source: str, to: str, out: str | None) -> Written:
     """Return the evalset `source` in the format `to`, for the file `out`.
 
-    Without `out` the file is beside `source`, with the suffix of that format.
+    Without `out`, the file is beside `source` and has the suffix of that format.
 
     Raises:
         UsageError: `source` has errors, or cannot be written in that format.
@@ -74,15 +74,15 @@ def convert(source: str, to: str, out: str | None) -> Written:
 
 
 def migrate(source: str, out: str | None, session: SessionInput | None) -> Written | None:
-    """Return the evalset `source` as ADK reads it; `None` if it already is.
+    """Return the evalset `source` in a form that ADK reads; `None` if ADK reads it as it is.
 
-    That is in its current format, and without what ADK refuses although its meaning is plain.
+    This is ADK's current format, without the obvious mistakes that ADK rejects.
 
-    Ids of cases stay, so that a baseline knows them.  `session` is the initial session of cases
-    without their own.
+    The ids of cases are kept, so that baselines stay comparable.  `session` is the initial session
+    of cases without their own.
 
     Raises:
-        UsageError: it has errors, or another format than ADK's.
+        UsageError: it has errors, or is in none of ADK's formats.
 
     """
     return _migrated(file_at(source), out, session)
@@ -95,8 +95,8 @@ def _migrated(file: File, out: str | None, session: SessionInput | None) -> Writ
     if is_current and not any(each.adk_refuses for each in opened.warnings):
         return None
     if not is_current and opened.header.format not in OLDER:
-        message = f"is of the format {opened.header.format!r}, not of an older one of ADK's"
-        hint = f"`ci-eval evalset convert {source} --to adk` writes it as ADK has it"
+        message = f"has the format {opened.header.format!r}, which is not an older format of ADK"
+        hint = f"`ci-eval evalset convert {source} --to adk` converts it"
         raise UsageError(problems=[Problem(message, source)], hint=hint)
     # The same object is written, so that changes by others since it was read are noticed.
     made = file_at(out) if out and out != source else file
@@ -112,10 +112,10 @@ def _migrated(file: File, out: str | None, session: SessionInput | None) -> Writ
 
 
 def migrate_folder(folder: str, session: SessionInput | None) -> list[Written]:
-    """Return each file in and below `folder` that ADK does not read as it is, migrated.
+    """Return, migrated, each file in and below `folder` that ADK does not read as it is.
 
     Raises:
-        UsageError: with every problem of all files.
+        UsageError: a file is invalid; lists every problem of all files.
 
     """
     found: list[Written] = []

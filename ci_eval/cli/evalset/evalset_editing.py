@@ -21,7 +21,7 @@ from ci_eval.runtime.storage.gs_uri import is_place
 from ci_eval.text.yaml_files import read_text
 
 OLDER = ("adk_flat", "adk_legacy")
-"""The older formats of ADK, which it still reads in places."""
+"""ADK's older formats, which parts of ADK still read."""
 _EDITABLE = ("adk", "cases")
 
 
@@ -74,7 +74,7 @@ class EvalSetFile:
         """Read the evalset.
 
         Raises:
-            EvalSetError: it does not exist, or has errors: with every problem of the file.
+            EvalSetError: it does not exist, or is invalid; lists every problem.
 
         """
         if not self.path.exists():
@@ -162,7 +162,7 @@ class EvalSetFile:
             how = f"`ci-eval evalset migrate {self.shown}` migrates it"
         else:
             how = f"`ci-eval evalset convert {self.shown} --to adk --out FILE` converts it"
-        message = f"is of the format {name!r}, whose cases cannot be edited"
+        message = f"has the format {name!r}, whose cases cannot be edited"
         raise UsageError(problems=[Problem(message, self.shown)], hint=how)
 
     def _save(self, text: str, header: EvalSet, meant: Sequence[EvalCase]) -> list[Problem]:
@@ -172,7 +172,7 @@ class EvalSetFile:
             kept, target = after.cases(), header.format
             lost = losses(meant, kept, shown=self.shown, target=target, ignoring=INCIDENTAL)
         except EvalSetError as exc:
-            hint = "this would be in the file; nothing was written"
+            hint = "the edited file would have this error; nothing was written"
             raise EvalSetError(problems=exc.problems, hint=hint) from exc
         self.file.write(text)
         return lost

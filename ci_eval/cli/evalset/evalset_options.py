@@ -26,11 +26,11 @@ _BELONGS = {
     "repeat": ("traces",),
     "case": ("case_file", "prompt", "traces"),
 }
-"""Options that have an effect only with one of certain others."""
+"""Options that have an effect only together with one of the listed options."""
 
 
 def new_cases(options: dict[str, Any], *, now: float) -> list[EvalCase]:
-    """Return the cases that `evalset add` is to add.
+    """Return the cases that `evalset add` adds.
 
     Raises:
         UsageError: the options do not go together, or a file has errors.
@@ -55,10 +55,10 @@ def new_cases(options: dict[str, Any], *, now: float) -> list[EvalCase]:
 
 
 def changed_cases(options: dict[str, Any], target: EvalSetFile, *, now: float) -> list[EvalCase]:
-    """Return the cases by which `evalset update` is to replace those in `target`.
+    """Return the cases with which `evalset update` replaces those in `target`.
 
     Raises:
-        UsageError: as `new_cases`, or another conversation was recorded.
+        UsageError: as for `new_cases`, or the recorded conversation differs.
 
     """
     if _one_of(options, ("case_file", "traces")) == "case_file":

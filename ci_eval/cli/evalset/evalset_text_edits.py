@@ -27,7 +27,7 @@ class Cases(Protocol):
     """The cases in a text; each method returns the edited text."""
 
     def add(self, items: Sequence[Json]) -> str:
-        """Add `items` behind the cases."""
+        """Add `items` after the cases."""
 
     def replace(self, position: int, item: Json) -> str:
         """Replace the case at `position`, counted from 0."""
@@ -47,7 +47,7 @@ def _not_editable(what: str) -> NotEditableError:
     return NotEditableError(f"cases cannot be edited in {what}", hint="edit it by hand")
 
 
-# --- One case a line --------------------------------------------------------------------------
+# --- One case per line ------------------------------------------------------------------------
 
 
 def _line(item: Json) -> str:
@@ -59,7 +59,7 @@ def _ended(text: str) -> str:
 
 
 class _Lines:
-    """The cases of a JSONL text, one a line."""
+    """The cases of a JSONL text, one per line."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -140,7 +140,7 @@ class _JsonList:
         for name, at in self._members(begin):
             if name in LISTS and text[at] == "[":
                 return at
-        raise _not_editable("a document without a list of them")
+        raise _not_editable("a document without a list of cases")
 
     def _members(self, begin: int) -> Iterator[tuple[str, int]]:
         """Yield the names of an object, each with the position of its value."""
@@ -162,7 +162,7 @@ class _JsonList:
         return at, items
 
     def _behind(self, at: int, end: int | None = None) -> int:
-        """Return the position of what follows the value at `at` and a comma."""
+        """Return the position after the value at `at` and a comma."""
         text = self._text
         if end is None:
             _, end = decode(text, at, max_depth=MAX_DEPTH)
@@ -209,7 +209,7 @@ class _YamlList:
     def _begun(self, items: Sequence[Json]) -> str:
         found = list(_EMPTY.finditer(self._text))
         if len(found) != 1:
-            raise _not_editable("this YAML, which has no list of them")
+            raise _not_editable("this YAML, which has no list of cases")
         indent, head = ("  ", "cases:\n") if found[0]["head"] else ("", "")
         written = "\n".join(_yaml(item, indent) for item in items)
         return self._text[: found[0].start()] + head + written + self._text[found[0].end() :]

@@ -1,7 +1,7 @@
 """Writers for the formats of evalset files.
 
-A writer may leave out what its format cannot store: what was written is read again and compared
-with the original cases (`losses`), so that every loss is reported.
+A writer may omit what its format cannot store: the result is read again and compared with the
+original cases (`losses`), so that every loss is reported.
 """
 
 import json
@@ -25,7 +25,7 @@ from ci_eval.records.stated_expectations import states
 _NOT_ADKS = {
     "conversation": {"__all__": {"nodes", "cost_usd", "waits_for", "finish_reason", "unseen"}}
 }
-"""Fields of ours where ADK rejects unknown fields."""
+"""Our own fields, in places where ADK rejects unknown fields."""
 
 
 def adk_case(case: EvalCase) -> dict[str, Json]:
@@ -45,7 +45,7 @@ def _canned(case: EvalCase) -> dict[str, Json]:
 
 
 def own_case(case: EvalCase) -> dict[str, Json]:
-    """Return `case` as files with `cases:` have it."""
+    """Return `case` in the format of files with `cases:`."""
     found: dict[str, Json] = {"id": case.eval_id}
     if case.tags:
         found["tags"] = list(case.tags)
@@ -157,11 +157,11 @@ class Format(NamedTuple):
     """How a format of evalset files is written."""
 
     case: Callable[[EvalCase], dict[str, Json]]
-    """Returns a case as such files have it."""
+    """Converts a case to the format."""
     syntaxes: tuple[Syntax, ...]
     """The supported syntaxes; the first is the default."""
     suffix: str
-    """The end of the names of such files."""
+    """The suffix of the names of such files."""
     id_key: str = "eval_set_id"
     cases_key: str = "eval_cases"
     head: tuple[str, ...] = ("name", "description")
@@ -177,7 +177,7 @@ class Format(NamedTuple):
         return self.head + self.tail
 
     def document(self, set_id: str, cases: Sequence[Json], more: Mapping[str, Json]) -> Json:
-        """Return the whole document; `more` is what the source says of the whole set."""
+        """Return the whole document; `more` holds the keys of the whole set in the source."""
         kept = {key: more[key] for key in self.keeps if more.get(key)}
         head = {key: kept[key] for key in self.head if key in kept}
         return {self.id_key: set_id, **head, self.cases_key: cases, **self.always, **kept}
@@ -191,7 +191,7 @@ FORMATS = {
         cases_key="cases",
         head=("description",),
     ),
-    # `metadata` tells AgentFlow's files from ADK's where no case does.
+    # `metadata` tells AgentFlow's files from ADK's if no case does.
     "agentflow": Format(
         *(agentflow_case, ("json",), ".evalset.json"), tail=("metadata",), always={"metadata": {}}
     ),
@@ -205,13 +205,13 @@ def document_text(
     """Return the text of an evalset in the format `name`.
 
     Raises:
-        UsageError: the format is not written in that syntax.
+        UsageError: the format does not support that syntax.
 
     """
     target = FORMATS[name]
     if syntax not in target.syntaxes:
         known = ", ".join(target.syntaxes)
-        raise UsageError(f"the format {name!r} is not written as {syntax}, only as {known}")
+        raise UsageError(f"the format {name!r} cannot be written as {syntax}, only as {known}")
     items = [target.case(case) for case in cases]
     if syntax == "jsonl":
         return "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
@@ -225,7 +225,7 @@ def read_back(text: str, *, name: str, shown: str) -> OpenedEvalSet:
     """Return the evalset that results from reading `text` as a file called `name`.
 
     Raises:
-        EvalSetError: the text is no evalset.
+        EvalSetError: the text is not an evalset.
 
     """
     with TemporaryDirectory(prefix="ci-eval-") as folder:

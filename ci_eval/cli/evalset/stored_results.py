@@ -157,7 +157,7 @@ def _read(file: File) -> _Result:
     """Read a result; older versions of ADK wrote JSON inside a JSON string.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a result.
 
     """
     try:

@@ -78,7 +78,7 @@ def against(found: Comparison) -> str:
     """Describe the baseline in a phrase."""
     parts = [counted(len(found.baseline_runs), "run")]
     if found.baseline_commit:
-        parts.append(f"the nearest of commit {found.baseline_commit[:10]}")
+        parts.append(f"the nearest for commit {found.baseline_commit[:10]}")
     if found.baseline_distance:
         parts.append(f"{counted(found.baseline_distance, 'commit')} before the merge base")
     if found.baseline_created:

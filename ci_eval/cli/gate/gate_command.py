@@ -44,7 +44,9 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 )
 @click.option("--gate", is_flag=True, help="Exit with the code of the verdict.")
 @click.option(
-    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write both side by side."
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write both as an HTML page.",
 )
 @json_option
 def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: Any) -> int:
@@ -74,7 +76,7 @@ def _gate(config: str | None, false_block: float | None, max_drop: float | None)
     given = {"false_block": false_block, "max_drop": max_drop}
     said = {name: value for name, value in given.items() if value is not None}
     mode = "both" if gate.mode == "both" else "regression"
-    # Of two stored runs, nothing can be drawn again.
+    # Trials of stored runs cannot be rerun.
     again = "warn" if gate.on_inconclusive == "rerun" else gate.on_inconclusive
     return gate.model_copy(update={"mode": mode, "on_inconclusive": again, **said})
 
@@ -90,9 +92,9 @@ def _refuse_strangers(base: Collected, observed: Collected, before: str, after: 
         message = f"{before} and {after} are the same run, {base.run.meta.run_id}"
         raise UsageError(message, hint="write each run to its own directory with --out")
     if not base.tally.columns.groups.keys() & observed.tally.columns.groups.keys():
-        message = f"{before} and {after} share no agent, evalset and criterion"
+        message = f"{before} and {after} have no agent, evalset and criterion in common"
         raise UsageError(
-            message, hint=f"they are of {_described(base)} and of {_described(observed)}"
+            message, hint=f"they belong to {_described(base)} and to {_described(observed)}"
         )
 
 

@@ -31,9 +31,9 @@ class Break(Record):
     """Trials needed to prove that a case that always passed is broken."""
 
     trials: int | None
-    """How many trials must all fail; `None` if even the maximum is too few."""
+    """Number of trials that must all fail; `None` if even the maximum is too few."""
     drawn: bool
-    """Whether they are drawn only for it, by `on_inconclusive: rerun`."""
+    """Whether they are extra trials, added by `on_inconclusive: rerun`."""
     proven: bool
     """Whether the gate proves it with its current settings."""
 
@@ -132,7 +132,7 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
     runs = before.runs
     if not runs:
         raise UsageError(
-            f"nothing is stored of {asked.suite!r}, so the variance of its cases is unknown",
+            f"no run of {asked.suite!r} is stored, so the variance of its cases is unknown",
             hint="store a run: `ci-eval run --baseline-save`",
         )
     nearest = runs[0]
@@ -280,7 +280,7 @@ class _Family:
         repeats = fewest(enough, MOST_REPEATS)
         reason = "" if repeats else "variance between runs is too large for repeats to average out"
         if not repeats and not cases:
-            reason = "days may differ by as much; the merge base in the same job shows it"
+            reason = "days may differ by as much; only the merge base in the same job can tell"
         elif not repeats and not noise.between:
             reason = "too few cases, whatever the number of repeats"
         return Wanted(repeats=repeats, cases=cases, reason=reason)
@@ -326,6 +326,6 @@ def _means(groups: Sequence[Group]) -> Mapping[tuple[str, str, str], Cell]:
 def _added(
     units: Sequence[tuple[float, ...]], more: Sequence[tuple[float, ...]]
 ) -> Iterator[tuple[float, ...]]:
-    """Yield the sums of trials that both were measured in."""
+    """Yield the sums of the trials in which both were measured."""
     for one, other in zip(units, more, strict=False):
         yield tuple(map(sum, zip(one, other, strict=False)))

@@ -76,7 +76,7 @@ def _measured(runs: Sequence[Past], criterion: str) -> float | None:
 
 
 def _noted(runs: Sequence[Past], history: Sequence[Noted]) -> float | None:
-    """Return the judge usage per trial of the nearest run that recorded it."""
+    """Return the judges' cost per trial in the nearest run that recorded it."""
     costs = {
         run.run_id: math.fsum(group.cost_usd or 0.0 for group in run.groups)
         for run in history

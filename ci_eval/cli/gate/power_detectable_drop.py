@@ -7,10 +7,10 @@ differences has the variance
 
 where v is the variance of a run's mean over its repeats, and v' that of an earlier run: Miller,
 "Adding Error Bars to Evals", arXiv 2411.00640, section 5, without the variance of the effect
-itself, since the drop is assumed to be the same in all cases.  What days add does not depend on the
-number of cases (`gate.between_runs`).  The permutation test exchanges all
-runs of a case, whose spread the drop increases: it adds to the first v drop² / m, or with k rounds
-of repeats drop² / (k + m - 1).
+itself, since the drop is assumed to be the same in all cases.  The variance between days does not
+depend on the number of cases (`gate.between_runs`).  The permutation test exchanges all runs of a
+case, and a drop increases their spread: it adds drop² / m to the first v, or, with k rounds of
+repeats, drop² / (k + m - 1).
 """
 
 import math
@@ -123,7 +123,7 @@ class Setting:
         return len(self.doubts) + 1
 
     def error(self, look: int, drop: float = 0.0) -> float:
-        """Return the standard error of trials at a look; with a `drop`, the test's estimate."""
+        """Return the standard error of trials at a look; with `drop`, as the test estimates it."""
         spread = self.now / (look + 1) + self.before / self.runs + drop**2 / (look + self.runs)
         return math.sqrt(spread / self.cases)
 
@@ -160,7 +160,7 @@ class Setting:
         return found
 
     def _bound(self, level: float, look: int, drop: float) -> float:
-        """Return the estimate whose p-value is `level`: of trials and of days, in quadrature."""
+        """Return the estimate with the p-value `level`: trials and days combined in quadrature."""
         trials = -_NORMAL.inv_cdf(level) * self.error(look, drop)
         days = t_quantile(1 - level, self.freedom) * self.day if self.day else 0.0
         return math.hypot(trials, days)
@@ -176,7 +176,7 @@ class Setting:
         return high
 
     def with_cases(self, cases: int) -> "Setting":
-        """Return the same test with another number of `cases`, which vary alike."""
+        """Return the same test with another number of `cases`, which vary as much."""
         return replace(self, cases=cases)
 
 

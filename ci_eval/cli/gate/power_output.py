@@ -20,7 +20,7 @@ def show_outlook(found: Outlook) -> None:
         looks = f", over {found.looks} looks" if found.looks > 1 else ""
         verb = "blocks" if tier == "block" else "warns"
         hypotheses = counted(count, "hypothesis", "hypotheses")
-        out(f"noise {verb} in at most {percent(found.false_block)}: {hypotheses}{looks}")
+        out(f"noise {verb} at most {percent(found.false_block)} of runs: {hypotheses}{looks}")
     out()
     out(f"detected in {percent(found.power)} of runs, if all cases drop by the same amount:")
     out_table(_HEADS, [_row(each) for each in found.criteria])

@@ -168,7 +168,7 @@ def _blocks_from(delta: Delta, facts: CriterionFacts) -> float | None:
 
     The permutation test is close to a t-test on the differences of the cases, whose standard error
     is half the interval, divided by its quantile.  With few cases it is more exact than that, so
-    what blocked is known to be enough.
+    a drop that did block is known to be enough.
     """
     least = delta.least
     if least is None or delta.level is None or not delta.visible:

@@ -32,18 +32,18 @@ class Draft:
     suite: str
     agent_name: str
     agent: Mapping[str, Json]
-    """As the configuration says it: the type, with its options."""
+    """As in the configuration: the type, with its options."""
     agent_notes: tuple[str, ...]
     evalsets: Mapping[str, str]
     """Paths and patterns, by name."""
     evalset_notes: tuple[str, ...]
     scoring: Scoring
     asked: tuple[AskedModel, ...] = ()
-    """The models that criteria ask."""
+    """The models that criteria use."""
     unjudged: tuple[str, ...] = ()
     """Cases that no criterion could judge."""
     stores_itself: bool = False
-    """Whether a workflow stores the runs of what was merged."""
+    """Whether a workflow stores runs of merged code."""
 
 
 def config_text(draft: Draft) -> str:
@@ -52,7 +52,7 @@ def config_text(draft: Draft) -> str:
     head: dict[str, Json] = {"version": 1, "name": draft.suite}
     if scoring.dialect:
         head["dialect"] = scoring.dialect
-    notes = [each.told({}) for each in draft.asked]  # of no machine: the file is for all
+    notes = [each.told({}) for each in draft.asked]  # the file is for other machines, too
     if notes:
         notes.append(_ABOUT_ASKING)
     allowed = yaml_text({"allow_unjudged": list(draft.unjudged)}) if draft.unjudged else ""
@@ -70,7 +70,7 @@ def config_text(draft: Draft) -> str:
 
 
 def _matrix(draft: Draft) -> list[Json]:
-    """Return which criteria score which evalsets; criteria of no eval config score all."""
+    """Return which criteria score which evalsets; those of no eval config score all."""
     scoring = draft.scoring
     of_some = {name for part in scoring.parts for name in part.criteria}
     of_all = [name for name in scoring.criteria if name not in of_some]
@@ -88,17 +88,17 @@ def _matrix(draft: Draft) -> list[Json]:
 
 
 def filled(template: str, **values: object) -> str:
-    """Return `template` with `values`, which are YAML."""
+    """Return `template` filled with `values`, which are YAML."""
     from jinja2 import Environment
 
-    # The default marks are those of GitHub's expressions.
+    # The default delimiters are those of GitHub's expressions.
     marks = ("[%", "%]", "[[", "]]", "[#", "#]")
     environment = Environment(*marks, trim_blocks=True, lstrip_blocks=True)  # noqa: S701  # no HTML
     return environment.from_string(source(template)).render(values)
 
 
 def recording_text(recordings: Iterable[Recording]) -> str:
-    """Return conversations as a recorded agent reads them, one a line."""
+    """Return conversations in the format of a recorded agent, one per line."""
     lines = (each.model_dump_json(exclude_none=True, exclude_defaults=True) for each in recordings)
     return "".join(f"{line}\n" for line in lines)
 
@@ -110,7 +110,7 @@ def _section(key: str, value: Mapping[str, Json], notes: Iterable[str]) -> str:
 
 
 def _comments(notes: Iterable[str]) -> str:
-    """Return `notes` as comments; whatever a file is called, it stays within its line."""
+    """Return `notes` as comments; a file name in them cannot break out of its line."""
     listed = list(notes)
     more = [f"… and {len(listed) - _MAX_NOTES} more."] if len(listed) > _MAX_NOTES else []
     lines = [one_line(each, _MAX_NOTE) for each in (*listed[:_MAX_NOTES], *more)]

@@ -1,4 +1,4 @@
-"""Check of a drafted configuration, as by `validate` and the start of `run`."""
+"""Check of a drafted configuration, like `validate` and the start of `run`."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,26 +15,26 @@ from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
 
 _NAMED = 5
-"""So many criteria are named where more ask the same model."""
+"""Maximum number of criteria named for a model."""
 
 
 @dataclass(frozen=True)
 class AskedModel:
-    """A model that criteria ask."""
+    """A model that criteria use."""
 
     name: str
     """The model, or the service that stands for it."""
     judge: Judge
     """How it is reached."""
     criteria: tuple[str, ...]
-    """Who asks, by the names of the configuration."""
+    """The criteria that use it, by their names in the configuration."""
 
     def told(self, env: Mapping[str, str]) -> str:
         """Name the criteria that use the model, and the keys that `env` lacks."""
         more = f" and {len(self.criteria) - _NAMED} more" if len(self.criteria) > _NAMED else ""
         needed = self.judge.missing(env)
-        rest = f" That needs {needed}." if needed else ""
-        return f"Asked of {self.name}: {', '.join(self.criteria[:_NAMED])}{more}.{rest}"
+        rest = f" It needs {needed}." if needed else ""
+        return f"{self.name} is used by {', '.join(self.criteria[:_NAMED])}{more}.{rest}"
 
 
 class Tried(NamedTuple):
@@ -43,11 +43,11 @@ class Tried(NamedTuple):
     errors: tuple[Problem, ...] = ()
     """Errors that prevent a run."""
     asked: tuple[AskedModel, ...] = ()
-    """The models that it asks, where there is no error."""
+    """The models that it uses, if there are no errors."""
 
 
 def try_out(config: str, context: RunContext) -> Tried:
-    """Try the text `config`; only a key of a model's may be missing, which a workflow can have."""
+    """Check the text `config`; API keys of models may be missing, as a workflow can have them."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / CONFIG_FILE
         path.write_text(config, encoding="utf-8")
@@ -61,11 +61,11 @@ def try_out(config: str, context: RunContext) -> Tried:
 
 
 def _out_of_reach(config: Config, context: RunContext) -> Iterator[Problem]:
-    """Yield the criteria of a service that is not set up: a key alone does not bring it here."""
+    """Yield an error for each criterion of a service that is not set up; a key is not enough."""
     for name, criterion in _judged(config):
         for judge in config.judging.judges(criterion) if criterion.service else ():
             if missing := judge.missing(context.env):
-                message = f"the service {criterion.service!r} is required, and lacks {missing}"
+                message = f"needs the service {criterion.service!r}, which lacks {missing}"
                 yield Problem(message, where=f"criteria.{name}")
 
 

@@ -35,15 +35,15 @@ class Candidate:
     """Why each of the other evalsets is not used, one line each."""
     recording: str | None = None
     gathered: tuple[Recording, ...] = ()
-    """Source of the recording, if it is not a file yet."""
+    """Content of the recording, if it is not a file yet."""
     source: FoundAgent | None = None
 
 
 def candidates(survey: Survey, context: RunContext) -> Iterator[Candidate]:
     """Yield candidate agents, best first; the last is a function still to be written.
 
-    A recording that fits needs neither key nor model, so it comes before the agents of
-    frameworks, and these before functions, whose names may mean something else.
+    A matching recording needs neither key nor model, so it comes first; then agents of
+    frameworks; then functions, whose names may be misleading.
     """
     yield from _recorded(survey, context)
     for kind in KINDS:
@@ -60,7 +60,7 @@ def candidates(survey: Survey, context: RunContext) -> Iterator[Candidate]:
 
 
 def _recorded(survey: Survey, context: RunContext) -> Iterator[Candidate]:
-    """Yield the recordings that hold all cases of an evalset, those of most evalsets first."""
+    """Yield recordings that hold all cases of an evalset; those with most evalsets first."""
     trials = _trials(survey.evalsets) if survey.recordings else {}
     found = [
         _replayed(each, asyncio.run(_held(each, trials, context))) for each in survey.recordings
@@ -74,7 +74,7 @@ def _recorded(survey: Survey, context: RunContext) -> Iterator[Candidate]:
 
 
 def _replayed(recording: str, held: Mapping[str, tuple[int, int]]) -> Candidate:
-    """Return `recording` with the evalsets that it holds as a whole."""
+    """Return `recording` with the evalsets that it covers completely."""
     return Candidate(
         label=f"the conversations in {recording}, replayed",
         evalsets=tuple(path for path, (there, cases) in held.items() if there == cases),
@@ -88,7 +88,7 @@ def _replayed(recording: str, held: Mapping[str, tuple[int, int]]) -> Candidate:
 
 
 def _gathered(survey: Survey, trials: Trials, folder: PurePosixPath) -> Candidate:
-    """Join ADK's results in `folder`, which hold one case or a few each."""
+    """Combine ADK's result files in `folder`, which hold one case or a few each."""
     newest: dict[str, Recording] = {}
     for path in survey.recordings:
         if PurePosixPath(path).parent != folder:
@@ -122,7 +122,7 @@ def _trials(evalsets: Sequence[FoundEvalSet]) -> Trials:
 
 
 async def _held(recording: str, trials: Trials, context: RunContext) -> dict[str, tuple[int, int]]:
-    """Return for each evalset how many of its cases are in `recording`, and how many it has."""
+    """Return for each evalset the number of its cases in `recording`, and of all its cases."""
     agent = Recorded(recorded=recording)
     if any(agent.check(context)):
         return {}
@@ -146,7 +146,7 @@ async def _is_held(running: RunningAgent, trial: Trial) -> bool:
 
 
 def _of_source(agent: FoundAgent, owners: Mapping[str, Sequence[FoundAgent]]) -> Candidate:
-    """Return `agent` with its evalsets; `owners` are the agents that each evalset is for."""
+    """Return `agent` with its evalsets; `owners` maps each evalset to its agents."""
     left_out = [
         f"{path}: belongs to the agent in {found[0].folder or '.'}"
         for path, found in owners.items()
@@ -171,5 +171,5 @@ def _shared(folder: str, file: str) -> int:
 
 
 def shared_parts(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many folders two paths have in common, from the top."""
+    """Return the number of leading folders that two paths share."""
     return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])

@@ -47,7 +47,7 @@ _GOOGLE = (
 )
 _USUAL = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 _KEYS = {"adk": _GOOGLE, "openai_agents": ("OPENAI_API_KEY",)}
-"""What the models of a framework are usually reached with; `_USUAL` for those that take any."""
+"""Variables that a framework's models usually need; `_USUAL` if it takes any model."""
 
 
 def decide(
@@ -55,10 +55,10 @@ def decide(
 ) -> Draft:
     """Return a configuration of `candidate` that can be run.
 
-    `wanted` is what the user wants; `None` lets an eval config that is there decide.
+    `wanted` is the user's choice of criteria; with `None`, an existing eval config decides.
 
     Raises:
-        UsageError: there is something wrong that leaving out criteria and evalsets does not mend.
+        UsageError: errors remain after leaving out criteria and evalsets.
 
     """
     evalsets = [each for each in survey.evalsets if each.path in candidate.evalsets]
@@ -82,7 +82,7 @@ def decide(
 
 
 def _judging(draft: Draft, unjudged: tuple[str, ...]) -> Draft:
-    """Return `draft` with something that judges these cases, or else with their names."""
+    """Return `draft` with a criterion for these cases, or else with them marked as unjudged."""
     scoring = with_anything_said(draft.scoring)
     if scoring.criteria.keys() != draft.scoring.criteria.keys():
         return replace(draft, scoring=scoring)
@@ -90,7 +90,7 @@ def _judging(draft: Draft, unjudged: tuple[str, ...]) -> Draft:
 
 
 def runs_module(candidate: Candidate) -> bool:
-    """Return True if the agent is run by a module that has to be written: `ci_eval_agent.py`."""
+    """Return True if the agent runs in `ci_eval_agent.py`, a module that has to be written."""
     return candidate.recording is None and candidate.source is None
 
 
@@ -113,7 +113,7 @@ def _drafted(
 
 
 def _scoring(survey: Survey, evalsets: Sequence[FoundEvalSet], wanted: Wanted | None) -> Scoring:
-    """Return the scoring: what the user wants, else the eval config of the evalsets."""
+    """Return the scoring that the user wants, else that of the evalsets' eval config."""
     by_config = wanted is None or wanted.beside_config
     config = _nearest_config(survey, evalsets) if by_config else None
     dialect = _dialect(survey)
@@ -137,7 +137,7 @@ def _scoring(survey: Survey, evalsets: Sequence[FoundEvalSet], wanted: Wanted | 
 def _mended(
     survey: Survey, scoring: Scoring, errors: Sequence[Problem], evalsets: Sequence[FoundEvalSet]
 ) -> Scoring | None:
-    """Return `scoring` without what `errors` are about; `None` where that is nothing in it."""
+    """Return `scoring` without what caused `errors`; `None` if nothing in it did."""
     config = scoring.criteria.get("from")
     if isinstance(config, str):
         found = written_out(survey.root, config, scoring.dialect)
@@ -155,7 +155,7 @@ def _mended(
 def _instead(
     found: Scoring, evalsets: Sequence[FoundEvalSet], *, tried: Iterable[str] = ()
 ) -> Scoring:
-    """Return the scoring that the cases suggest, if nothing of the wanted one is left."""
+    """Return a scoring that the cases suggest, for when nothing of the wanted one is left."""
     instead = suited(usual(), evalsets, found.dialect)
     if not instead.criteria or instead.criteria.keys() & set(tried):
         instead = anything_said()
@@ -183,12 +183,12 @@ def _owned(survey: Survey, evalsets: Sequence[FoundEvalSet]) -> dict[str, list[F
 
 
 def _steps(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many steps it is from one folder to another."""
+    """Return the number of steps from one folder to another."""
     return len(one) + len(other) - 2 * shared_parts(one, other)
 
 
 def _dialect(survey: Survey) -> Dialect | None:
-    """Return the dialect of the repository; `None` if nothing says it."""
+    """Return the dialect of the repository; `None` if unknown."""
     of_adk = any(each.kind == "adk" for each in survey.sources.agents)
     is_agentflow = not of_adk and "AgentFlow" in dict(survey.sources.frameworks)
     return "agentflow" if is_agentflow else None
@@ -198,7 +198,7 @@ def _dialect(survey: Survey) -> Dialect | None:
 
 
 def _agent(survey: Survey, candidate: Candidate) -> tuple[str, dict[str, Json], tuple[str, ...]]:
-    """Return the agent's name, what the configuration says of it, and what there is to say."""
+    """Return the agent's name, its entry in the configuration, and notes on it."""
     source = candidate.source
     agent: dict[str, Json] = {source.kind: source.target} if source else {}
     if candidate.recording:
@@ -247,7 +247,7 @@ def _others(survey: Survey, chosen: FoundAgent | None = None) -> Iterator[str]:
 def _entries(
     survey: Survey, evalsets: Sequence[FoundEvalSet], *, patterns: bool
 ) -> Mapping[str, str]:
-    """Return the paths of the evalsets by name, a pattern where it fits just those of a folder."""
+    """Return the evalsets' paths by name, or patterns that match exactly those of a folder."""
     names = unique_names([each.path for each in survey.evalsets])
     left = {each.path: names[each.path] for each in evalsets}
     found: dict[str, str] = {}
@@ -260,7 +260,7 @@ def _entries(
 
 
 def _patterns(survey: Survey, paths: Mapping[str, str]) -> Iterator[tuple[str, set[str]]]:
-    """Yield the patterns that fit some of `paths`, and no other file, so that new ones are read."""
+    """Yield patterns that match some of `paths`, but no other existing file."""
     for folder in dict.fromkeys(PurePosixPath(each).parent for each in paths):
         # Eval configs may end with `.json`, too.
         others = [each for each in ENDINGS if each != ".json"] if is_for_evals(folder) else []
@@ -275,7 +275,7 @@ def _patterns(survey: Survey, paths: Mapping[str, str]) -> Iterator[tuple[str, s
 
 
 def _about_evalsets(survey: Survey, candidate: Candidate) -> Iterator[str]:
-    """Yield why evalsets that are there are not used."""
+    """Yield the reasons why existing evalsets are not used."""
     for why in candidate.left_out:
         yield f"Left out: {why}."
     unused = [each for each in survey.recordings if each != candidate.recording]

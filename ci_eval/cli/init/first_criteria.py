@@ -39,16 +39,16 @@ USUAL = (2, 3)
 
 @dataclass
 class Scoring:
-    """The `criteria:` of a configuration, with what there is to say about them."""
+    """The `criteria:` of a configuration, with notes on them."""
 
     criteria: dict[str, Json] = field(default_factory=dict)
-    """By the name they are written with; or `from` alone, with the path of an eval config."""
+    """By their names in the file; or only `from`, with the path of an eval config."""
     notes: list[str] = field(default_factory=list)
-    """Why something is there, or is not, one line each."""
+    """Why criteria were added or left out, one line each."""
     dialect: Dialect | None = None
-    """The dialect of the names, if it is not ADK's or an eval config does not tell its own."""
+    """The dialect of the names, if it is not ADK's or cannot be told from an eval config."""
     parts: tuple["Part", ...] = ()
-    """Which criteria score which evalsets, where each has an eval config of its own."""
+    """Which criteria score which evalsets, if these have different eval configs."""
 
 
 class Wanted(NamedTuple):
@@ -57,7 +57,7 @@ class Wanted(NamedTuple):
     specs: dict[str, dict[str, Any]]
     """Criteria by their qualified names, with their options."""
     beside_config: bool = False
-    """Whether the criteria of the eval config stay."""
+    """Whether to keep the criteria of the eval config, too."""
     notes: tuple[str, ...] = ()
 
 
@@ -71,7 +71,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class _Expected:
-    """What the cases of evalsets expect, as far as the choice of criteria depends on it."""
+    """The expectations of cases on which the choice of criteria depends."""
 
     calls: bool = False
     calls_without_args: bool = False
@@ -82,7 +82,7 @@ class _Expected:
 
 
 def of_eval_config(root: Path, path: str, dialect: Dialect | None) -> Scoring:
-    """Return a scoring by the eval config at `path`, as a whole if all of it can be read.
+    """Return the scoring of the eval config at `path`; a reference if all of it can be read.
 
     `dialect` is that of the repository, if known.
 
@@ -100,9 +100,9 @@ def of_eval_config(root: Path, path: str, dialect: Dialect | None) -> Scoring:
 
 
 def written_out(root: Path, path: str, dialect: Dialect | None) -> Scoring:
-    """Return a scoring by what can be read of the eval config at `path`, criterion by criterion."""
+    """Return the readable criteria of the eval config at `path`, written out one by one."""
     read = read_eval_config(root / path, shown=path, dialect=dialect)
-    found = Scoring(notes=[f"From {path}, as far as it applies here."], dialect=dialect)
+    found = Scoring(notes=[f"From {path}, as far as applicable."], dialect=dialect)
     for name, criterion in read.criteria.items():
         options = criterion.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         if isinstance(criterion, WorkerCriterion):  # its name is the user's own
@@ -118,7 +118,7 @@ def written_out(root: Path, path: str, dialect: Dialect | None) -> Scoring:
 def of_eval_configs(
     root: Path, owned: Mapping[str, Sequence[FoundEvalSet]], dialect: Dialect | None
 ) -> Scoring:
-    """Return a scoring by several eval configs, each for the evalsets that it owns."""
+    """Return the scoring of several eval configs, each for the evalsets that it owns."""
     found = Scoring(dialect=dialect)
     for path, evalsets in owned.items():
         one = of_eval_config(root, path, dialect)
@@ -162,7 +162,7 @@ def usual() -> Wanted:
 
 
 def suited(found: Wanted, evalsets: Sequence[FoundEvalSet], dialect: Dialect | None) -> Scoring:
-    """Return a scoring by what the user wants, suited to what the cases expect."""
+    """Return the scoring that the user wants, adapted to what the cases expect."""
     expected = _expected(evalsets)
     specs = {name: dict(options) for name, options in found.specs.items()}
     notes = [*found.notes]
@@ -179,7 +179,7 @@ def suited(found: Wanted, evalsets: Sequence[FoundEvalSet], dialect: Dialect | N
 
 
 def _suit_calls(specs: dict[str, dict[str, Any]], expected: _Expected) -> Iterator[str]:
-    """Suit the trajectory to the calls that cases expect, and say how."""
+    """Adapt the trajectory criterion to the calls that cases expect; yield notes."""
     if not expected.calls:
         del specs[_TRAJECTORY]
         yield _left_out(_TRAJECTORY, "no case expects a tool call")
@@ -189,7 +189,7 @@ def _suit_calls(specs: dict[str, dict[str, Any]], expected: _Expected) -> Iterat
 
 
 def _suit_responses(specs: dict[str, dict[str, Any]], expected: _Expected) -> Iterator[str]:
-    """Suit the match of responses to those that cases expect, and say how."""
+    """Adapt the response criterion to the responses that cases expect; yield notes."""
     if expected.every_response:
         return
     options = specs.pop(_RESPONSE)
@@ -204,7 +204,7 @@ def _suit_responses(specs: dict[str, dict[str, Any]], expected: _Expected) -> It
 
 
 def anything_said() -> Scoring:
-    """Return the scoring of cases that expect nothing: that there is an answer at all."""
+    """Return the scoring of cases that expect nothing: whether there is an answer at all."""
     said = {"use": "ci/regex", "pattern": r"\S", "threshold": 1.0}
     note = (
         "The cases expect nothing that can be compared; this only checks that there is an answer."
@@ -215,7 +215,7 @@ def anything_said() -> Scoring:
 def with_anything_said(scoring: Scoring) -> Scoring:
     """Return `scoring` with a criterion for the cases that the others cannot judge."""
     note = (
-        "Some cases expect nothing that the other criteria can compare; of these "
+        "Some cases expect nothing that the other criteria can compare; for these, "
         "`says_something` only checks that there is an answer."
     )
     criteria = {**scoring.criteria, **anything_said().criteria}
@@ -256,7 +256,7 @@ def _left_out(name: str, why: str) -> str:
 
 
 def _plain(qualified: str, dialect: Dialect | None) -> str:
-    """Return the name of ADK's or AgentFlow's criterion without its prefix, where that is clear."""
+    """Return the name of ADK's or AgentFlow's criterion; without its prefix if unambiguous."""
     prefix, _, short = qualified.rpartition("/")
     is_bare = prefix in ("adk", "agentflow")
     if is_bare and resolve(short, dialect or "adk").type_name == qualified:
@@ -265,6 +265,6 @@ def _plain(qualified: str, dialect: Dialect | None) -> str:
 
 
 def _short(options: Mapping[str, Any]) -> Json:
-    """Return a threshold alone as a number, and options without those that are not set."""
+    """Return a threshold alone as a number, otherwise the options that are set."""
     kept = {key: value for key, value in options.items() if value is not None}
     return kept["threshold"] if kept.keys() == {"threshold"} else kept

@@ -54,7 +54,7 @@ _NAMED = 3
 """Maximum number of files named per kind; the rest are counted."""
 _OFFERED = 20
 _CONFIG = ""
-"""Stands for an eval config among the questions."""
+"""Represents an eval config among the questions."""
 
 
 @click.command()
@@ -65,12 +65,12 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     """Inspect the repository in DIR, and write a configuration and a workflow for it.
 
     Agents, evalsets, eval configs and recordings are detected from files; nothing is imported
-    or run. On a terminal it asks which agent to evaluate, what matters most, and whether to write
+    or run. On a terminal, it asks which agent to evaluate, what matters most, and whether to write
     the workflow.
     """
     if not Path(folder).is_dir():
         raise UsageError(f"{folder} is not a directory; nothing written")
-    root = Path(os.path.abspath(folder))  # noqa: PTH100  # a link stays what it is called
+    root = Path(os.path.abspath(folder))  # noqa: PTH100  # keeps the names of links
     context = replace(context_of(root / CONFIG_FILE), folder="")
     found = survey(context.root)
     for line in (*_configured_above(root), *_found(found)):
@@ -95,7 +95,7 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
 def _write_all(
     found: Survey, context: RunContext, *, asks: bool, force: bool
 ) -> tuple[Sequence[str], Draft]:
-    """Decide what to write, write it, and return the names of the files with the decision."""
+    """Decide what to write, write it, and return the names of the files and the draft."""
     candidate = _which_agent(list(candidates(found, context)), asks=asks)
     criteria = _what_matters(found) if asks else None
     has_workflow = not asks or click.confirm(
@@ -105,7 +105,7 @@ def _write_all(
     texts = _beside(candidate)
     names = [CONFIG_FILE, *texts, *([workflow] if has_workflow else [])]
     _refuse_there(found.root, names, force=force)
-    _write(found.root, texts)  # the configuration is tried with them
+    _write(found.root, texts)  # they must exist when the draft is checked
     if not candidate.evalsets:
         found = with_evalset(found, STARTER)
         candidate = replace(candidate, evalsets=(STARTER,))
@@ -136,14 +136,14 @@ def _to_do(names: Sequence[str]) -> Iterator[str]:
     if AGENT in names:
         yield f"{AGENT}: call your agent"
     if STARTER in names:
-        yield f"{STARTER}: replace the example by what your agent is asked, and should answer"
+        yield f"{STARTER}: replace the example with questions and expected answers of your agent"
     workflow = next((name for name in names if name.endswith(".yml")), None)
     if workflow and not installed_action().is_known:
-        yield f"{os.path.normpath(workflow)}: replace OWNER by the GitHub owner of ci-eval"
+        yield f"{os.path.normpath(workflow)}: replace OWNER with the GitHub owner of ci-eval"
 
 
 def _beside(candidate: Candidate) -> dict[str, str]:
-    """Return the files that the configuration names, as far as they have to be written."""
+    """Return the files that the configuration names and that have to be written."""
     texts: dict[str, str] = {}
     if runs_module(candidate):
         texts[AGENT] = source("init/any_agent.py.in")
@@ -158,7 +158,7 @@ def _beside(candidate: Candidate) -> dict[str, str]:
 
 
 def _which_agent(offered: Sequence[Candidate], *, asks: bool) -> Candidate:
-    if not asks or len(offered) <= 2:  # one that was found, and the one that is yet to be written
+    if not asks or len(offered) <= 2:  # one that was found, and one yet to be written
         return offered[0]
     click.echo("Which agent do you want to evaluate?")
     shown = [*offered[:-1][:_OFFERED], offered[-1]]
@@ -177,7 +177,7 @@ def _what_matters(found: Survey) -> Wanted | None:
     if "AgentFlow" in dict(found.sources.frameworks):
         shown |= {name: _preset_label(name) for name in OF_AGENTFLOW}
     if found.eval_configs:
-        shown[_CONFIG] = f"What {found.eval_configs[0]} says."
+        shown[_CONFIG] = f"The criteria in {found.eval_configs[0]}."
         usual = str(len(shown))
     click.echo("What do you want to know?")
     names = [*shown]
@@ -222,7 +222,7 @@ def _list(labels: Iterable[str]) -> None:
 
 
 def _workflow_place(root: Path) -> tuple[str, str]:
-    """Return where the workflow goes, from `root`, and where `root` is in its repository."""
+    """Return the workflow's path from `root`, and the path of `root` in its repository."""
     top = top_of(root) or root
     folder = "" if top == root else root.relative_to(top).as_posix()
     return Path(os.path.relpath(top, root), workflow_name(folder)).as_posix(), folder
@@ -243,10 +243,10 @@ def _packages(found: Survey, candidate: Candidate) -> Packages | None:
 
 
 def _refuse_there(root: Path, names: Sequence[str], *, force: bool) -> None:
-    """Reject overwriting of existing files.
+    """Refuse to overwrite existing files.
 
     Raises:
-        UsageError: with each that is there.
+        UsageError: a file exists; lists each of them.
 
     """
     there = [name for name in names if os.path.lexists(root / name)]

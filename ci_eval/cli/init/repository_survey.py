@@ -26,18 +26,18 @@ MAX_DEPTH = 12
 MAX_SIZE = 64 * 1024 * 1024
 """Maximum size of files read, in bytes."""
 MAX_LOOKED_INTO = 2_000
-"""How many files are looked into as evalsets, and as many as recordings."""
+"""Maximum number of files examined as evalsets, and likewise as recordings."""
 INTERPRETER = "bin/python"
-"""The interpreter of an environment, from its folder."""
+"""The interpreter of an environment, relative to its folder."""
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "env", "dist", "build", "target"}
     | {"vendor", REPORT_FOLDER}
 )
-"""Folders of what is made or fetched; our own reports would only tell of themselves."""
+"""Folders with generated or downloaded files, including our own reports."""
 _HIDDEN = frozenset({".adk"})
 """The hidden folders that are searched: ADK keeps its results there."""
 _EVALS = re.compile(r"(?<![a-z])evals?(?![a-z])|evalset|evaluation|golden", re.IGNORECASE)
-"""Names of folders and files that may be of evalsets."""
+"""Names of folders and files that may contain evalsets."""
 _RECORDED = re.compile(
     r"evalset_result|trace|record|session|span|transcript|conversation", re.IGNORECASE
 )
@@ -49,7 +49,7 @@ class FoundEvalSet:
     """An evalset that can be read."""
 
     path: str
-    """From the folder that was surveyed, with slashes."""
+    """Relative to the surveyed folder, with slashes."""
     opened: OpenedEvalSet
 
 
@@ -60,9 +60,9 @@ class Survey:
     root: Path
     evalsets: tuple[FoundEvalSet, ...] = ()
     unreadable: tuple[Problem, ...] = ()
-    """What is wrong with evalsets and eval configs that cannot be read, the first of each."""
+    """The first problem of each evalset or eval config that cannot be read."""
     recordings: tuple[str, ...] = ()
-    """Files with conversations that took place, the newest first."""
+    """Files with recorded conversations, the newest first."""
     eval_configs: tuple[str, ...] = ()
     sources: Sources = field(default_factory=Sources)
     cut_off: bool = False
@@ -91,7 +91,7 @@ def survey(root: Path) -> Survey:
 
 
 def required_packages(root: Path, folder: str) -> str:
-    """Return the arguments of pip for the code in `folder`, by the nearest file there or above.
+    """Return pip's arguments for the code in `folder`, from the nearest file there or above.
 
     Empty if there is no such file.
     """
@@ -115,15 +115,15 @@ def environment_of(root: Path, folder: str) -> str:
 
 
 def is_for_evals(folder: PurePosixPath) -> bool:
-    """Return True if the name of a folder says that it holds evalsets."""
+    """Return True if the name of a folder suggests that it holds evalsets."""
     return bool(_EVALS.search(str(folder)))
 
 
 def with_evalset(found: Survey, path: str) -> Survey:
-    """Return `found` with the evalset at `path`, which was not there before.
+    """Return `found` with the newly written evalset at `path`.
 
     Raises:
-        EvalSetError: it is none.
+        EvalSetError: it is not an evalset.
 
     """
     added = FoundEvalSet(path, open_evalset(found.root / path, shown=path))
@@ -131,7 +131,7 @@ def with_evalset(found: Survey, path: str) -> Survey:
 
 
 def _files(root: Path) -> tuple[list[str], bool]:
-    """Return the files of `root`, by their paths from it, and whether there were too many."""
+    """Return the files below `root`, as relative paths, and whether a limit was reached."""
     found: list[str] = []
     cut_off = False
     for folder, folders, names in os.walk(root):
@@ -193,7 +193,7 @@ def _begins_like(path: Path, format_of: Callable[[Json, Syntax], object | None])
 
 
 def _eval_configs(root: Path, files: Sequence[str]) -> tuple[list[str], list[Problem]]:
-    """Return the files that name criteria as ADK or AgentFlow do, and what is wrong with others."""
+    """Return the eval configs of ADK or AgentFlow, and a problem of each that cannot be read."""
     found: list[str] = []
     unreadable: list[Problem] = []
     for file in [each for each in files if _EVAL_CONFIG.fullmatch(_name(each))][:MAX_LOOKED_INTO]:
@@ -224,7 +224,7 @@ def _recordings(root: Path, files: Sequence[str]) -> Iterator[str]:
 
 
 def _recording_format(head: Json, syntax: Syntax) -> object | None:
-    """Return the format of a recording, of ours if it begins with a line of `run --record`."""
+    """Return the format of a recording; ours if it begins with a line of `run --record`."""
     match head:
         case [{"eval_id": _, "invocations": _} | {"eval_id": _, "error": _}, *_]:
             return "ci-eval"

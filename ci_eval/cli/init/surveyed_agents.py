@@ -1,4 +1,4 @@
-"""Agents in the source code of others, by its syntax: nothing is imported or run."""
+"""Agents in the source code of a repository, found by syntax: nothing is imported or run."""
 
 import ast
 import re
@@ -15,14 +15,14 @@ from ci_eval.text.yaml_files import MAX_CONFIG, read_text
 MAX_SOURCES = 2_000
 """Maximum number of modules read."""
 _CALLABLES = ("answer", "respond", "reply", "ask", "chat", "run", "invoke")
-"""What a function that answers is often called, the surest name first."""
+"""Common names of functions that answer a message, the most reliable first."""
 _VAGUE = frozenset({"ask", "run", "invoke"})
 """Names that other functions have, too."""
 _MESSAGES = frozenset(
     {"message", "msg", "prompt", "query", "question", "text", "user_input", "user_message"}
 )
 _GIVEN = frozenset({"history", "session"})
-"""What an agent gets beside the message where it names it."""
+"""Parameters that an agent may have besides the message."""
 _MODULES = ("agent", "assistant", "bot", "chatbot", "app", "main", "__init__")
 _ADK_MODULES = frozenset({"agent.py", "__init__.py"})
 """Where ADK looks for `root_agent`."""
@@ -43,7 +43,7 @@ _FRAMEWORKS = {
     "strands": "Strands Agents",
     "dspy": "DSPy",
 }
-"""What a module imports, and whose agent that makes it."""
+"""Packages that a module may import, and their frameworks."""
 _CALLED = {
     "adk": "ADK",
     "langgraph": "LangGraph",
@@ -52,7 +52,7 @@ _CALLED = {
     "pydantic_ai": "Pydantic AI",
     "python": "a function",
 }
-"""What the types of agents that are found are called, the surest first."""
+"""Display names of the types of agents that are found, the most reliable type first."""
 KINDS = tuple(_CALLED)
 _AGENTFLOW_FILE = "agentflow.json"
 _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -60,19 +60,19 @@ _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 @dataclass(frozen=True)
 class FoundAgent:
-    """An agent that stands in the code."""
+    """An agent found in the code."""
 
     kind: str
     """The type of agent, as a configuration names it."""
     name: str
     folder: str
-    """The folder of its code from the one that was surveyed; empty where it is that one."""
+    """The folder of its code, relative to the surveyed folder; empty if it is the same."""
     target: str
-    """What the configuration says of it: the folder of ADK's, `module:name` of all others."""
+    """Its value in the configuration: the folder of an ADK agent, else `module:name`."""
 
     @property
     def label(self) -> str:
-        """What it is, within a sentence."""
+        """Its description, as part of a sentence."""
         if self.kind == "python":
             return f"the function {self.target}"
         if self.kind == "adk":
@@ -81,7 +81,7 @@ class FoundAgent:
 
     @property
     def framework(self) -> str:
-        """Whose agent it is."""
+        """The display name of its framework."""
         return _CALLED[self.kind]
 
 
@@ -90,19 +90,19 @@ class Sources:
     """Agents and frameworks found in the code."""
 
     agents: tuple[FoundAgent, ...] = ()
-    """Those of frameworks first; among equals those that lie higher."""
+    """Agents of frameworks first; within a framework, those in higher folders first."""
     frameworks: tuple[tuple[str, str], ...] = ()
     """The frameworks that are imported, each with the first file that does so."""
 
     @property
     def other_frameworks(self) -> tuple[tuple[str, str], ...]:
-        """Those of which no agent was found."""
+        """The frameworks for which no agent was found."""
         found = {each.framework for each in self.agents}
         return tuple(each for each in self.frameworks if each[0] not in found)
 
 
 Doubtful = tuple[tuple[int, ...], FoundAgent]
-"""An agent with how unlikely it is."""
+"""An agent and its rank; the higher, the less likely it is meant."""
 
 
 def read_sources(root: Path, files: Sequence[str]) -> Sources:
@@ -140,9 +140,9 @@ def read_sources(root: Path, files: Sequence[str]) -> Sources:
 
 
 def _is_adk(tree: ast.Module, *, beside: str = "") -> bool:
-    """Return True if a module has an agent of ADK, by the names under which ADK looks for it.
+    """Return True if a module has an ADK agent, under a name that ADK looks for.
 
-    `beside` is the name of one of another framework.
+    `beside` is the name of another framework's agent in the module.
     """
     found = dict(assigned(tree))
     is_app = called(found.get("app")).rpartition(".")[2] == "App"
@@ -157,7 +157,7 @@ def _of_adk(root: Path, file: str) -> FoundAgent:
 
 
 def _outermost(agents: Iterable[FoundAgent]) -> list[FoundAgent]:
-    """Return the agents that do not lie in another one's folder: those are parts of it."""
+    """Return the agents outside other agents' folders; those inside are parts of these."""
     found: list[FoundAgent] = []
     for agent in sorted(agents, key=lambda each: (each.folder.count("/"), each.folder)):
         at = f"{agent.folder}/"
@@ -171,7 +171,7 @@ def _outermost(agents: Iterable[FoundAgent]) -> list[FoundAgent]:
 
 
 def _of_object(file: str, kind: str, name: str) -> Iterator[Doubtful]:
-    """Yield the agent that `file` calls `name`, where it can be imported and is no test's."""
+    """Yield the agent `name` in `file`, if it can be imported and is not part of a test."""
     parts = _module(file)
     if parts and not _TESTS & set(parts):
         folder = _shown(PurePosixPath(file).parent)
@@ -179,7 +179,7 @@ def _of_object(file: str, kind: str, name: str) -> Iterator[Doubtful]:
 
 
 def _of_agentflow_file(root: Path, file: str, files: Sequence[str]) -> Iterator[Doubtful]:
-    """Yield the agent that a configuration of AgentFlow names."""
+    """Yield the agent that an AgentFlow configuration names."""
     try:
         value = parse_json(read_text(root / file, shown=file, most=MAX_CONFIG))
     except (UsageError, NotJsonError):
@@ -194,14 +194,14 @@ def _of_agentflow_file(root: Path, file: str, files: Sequence[str]) -> Iterator[
 
 
 def _module(file: str) -> tuple[str, ...]:
-    """Return the names that a module is imported by; none where it cannot be."""
+    """Return the parts of a module's dotted name; empty if it cannot be imported."""
     path = PurePosixPath(file)
     parts = path.parent.parts if path.stem == "__init__" else path.with_suffix("").parts
     return parts if all(part.isidentifier() for part in parts) else ()
 
 
 def _short(parts: Sequence[str]) -> str:
-    """Return the name of an agent in a module: its own, or that of the folder if it says more."""
+    """Return a name for the agent of a module: the module's, or its folder's if that says more."""
     return parts[-2] if len(parts) > 1 and parts[-1] in _MODULES else parts[-1]
 
 
@@ -209,7 +209,7 @@ def _short(parts: Sequence[str]) -> str:
 
 
 def _callables(file: str, tree: ast.Module) -> Iterator[Doubtful]:
-    """Yield the functions in `file` that may answer a message, each with how unlikely it is."""
+    """Yield the functions in `file` that may answer a message, each with its rank."""
     path, parts = PurePosixPath(file), _module(file)
     if not parts or _TESTS & set(parts):
         return
@@ -227,7 +227,7 @@ def _callables(file: str, tree: ast.Module) -> Iterator[Doubtful]:
 def _answers(node: ast.FunctionDef | ast.AsyncFunctionDef, *, is_usual: bool) -> bool:
     """Return True if a function has the name and the parameters of one that answers a message.
 
-    In a module with the usual name of an agent (`is_usual`), either may be vague.
+    In a module with a usual name of an agent (`is_usual`), one of the two is enough.
     """
     if node.name not in _CALLABLES or node.decorator_list:
         return False

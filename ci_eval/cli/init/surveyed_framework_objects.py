@@ -6,34 +6,34 @@ from collections.abc import Iterator, Mapping
 from ci_eval.cli.init.surveyed_python import assigned, called, imported, origins
 
 _GRAPHS = {"langgraph": "langgraph", "agentflow": "agentflow", "tenxgraph": "agentflow"}
-"""Packages with which `….compile()` makes a graph, and the type of agent that makes it."""
+"""Packages whose `….compile()` makes a graph, and its type of agent."""
 _MADE_BY = {
     "langgraph.prebuilt.create_react_agent": "langgraph",
     "langchain.agents.create_agent": "langgraph",
     "agents.Agent": "openai_agents",
     "pydantic_ai.Agent": "pydantic_ai",
 }
-"""What an agent is made by, and the type that it is of."""
+"""Callables that make an agent, and its type."""
 _USUAL = ("root_agent", "agent", "graph", "app", "workflow")
-"""What the agent that is meant is often called, where a module has several."""
+"""Common names of the main agent in a module that has several."""
 
 
 def agent_object(tree: ast.Module, own: frozenset[str]) -> tuple[str, str] | None:
-    """Return the type of the agent that a module has, and its name there; `None` without one.
+    """Return the type and the name of the agent in a module; `None` if there is none.
 
-    `own` are the packages of the repository itself: of these, `agents` often is one.
+    `own` are the repository's own packages: `agents` is often one of them.
     """
     found = dict(_objects(tree, own))
     if not found:
         return None
     usual = [name for name in _USUAL if name in found]
-    # Agents that others are handed to are made before these.
+    # An agent that others use is defined before them.
     name = usual[0] if usual else list(found)[-1]
     return found[name], name
 
 
 def _objects(tree: ast.Module, own: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Yield each name of an agent with the type that it is of."""
+    """Yield the name and the type of each agent."""
     known = {name: what for name, what in origins(tree).items() if what.split(".")[0] not in own}
     graphs = {_GRAPHS[each] for each in imported(tree) if each in _GRAPHS and each not in own}
     for name, value in assigned(tree):

@@ -12,18 +12,18 @@ _MAX_SOURCE = 1024 * 1024
 
 
 def parsed(path: Path) -> ast.Module | None:
-    """Return the syntax of a module; nothing where it cannot be read."""
+    """Return the syntax tree of a module; `None` if it cannot be read."""
     try:
         text = read_text(path, shown=str(path), most=_MAX_SOURCE)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the code of others, for others
+            warnings.simplefilter("ignore")  # not for the user of ci-eval
             return ast.parse(text)
     except (UsageError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def module_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that run when a module is imported, those under conditions too."""
+    """Yield the statements that may run when a module is imported, also conditional ones."""
     for node in body:
         yield node
         if isinstance(node, ast.If | ast.Try | ast.With) and not _is_for_scripts(node):
@@ -32,7 +32,7 @@ def module_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _is_for_scripts(node: ast.stmt) -> bool:
-    """Return True if it is `if __name__ == …:`, which an import leaves out."""
+    """Return True if it is `if __name__ == …:`, which an import skips."""
     test = node.test.left if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) else 0
     return isinstance(test, ast.Name) and test.id == "__name__"
 
@@ -61,7 +61,7 @@ def origins(tree: ast.Module) -> dict[str, str]:
 
 
 def assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield each name that a module gives to something, with what it is where that is seen."""
+    """Yield each name that a module defines, with its value; `None` if unknown."""
     for node in module_level(tree.body):
         if isinstance(node, ast.Assign):
             yield from (
@@ -76,7 +76,7 @@ def assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
 def called(value: ast.expr | None) -> str:
     """Return the callee of the call `value` as written: `Agent`, `agents.Agent`, `.compile`.
 
-    What stands before the last dot is left out where it is more than names.
+    The part before the last dot is omitted if it consists of more than names.
     """
     function = value.func if isinstance(value, ast.Call) else None
     names: list[str] = []

@@ -42,7 +42,7 @@ class Packages:
     """Packages of the agent."""
 
     needed: str
-    """What pip is given; empty where nothing in the repository says it."""
+    """Arguments of pip; empty if nothing in the repository gives them."""
     environment: str
     """The virtual environment that the agent runs in; empty if it is that of the job."""
 
@@ -63,8 +63,8 @@ def workflow_text(
 ) -> str:
     """Return the workflow that evaluates the configuration in `folder` of the repository.
 
-    `packages` is `None` where the agent needs none; `needs_key` says whether it asks models of
-    others, and `asked` whom criteria ask.  What is pushed to `branch` is measured and stored.
+    `packages` is `None` if the agent needs none; `needs_key` is set if the agent may need an API
+    key; `asked` are the models that criteria use.  Pushes to `branch` are measured and stored.
     """
     within = _pattern(folder)
     everything = ["**", "!docs/**", "!README.md", "!LICENSE"]
@@ -89,7 +89,7 @@ def workflow_text(
 
 
 def _pattern(path: str) -> str:
-    """Return the pattern that fits just `path`, for GitHub reads one as a pattern."""
+    """Return a pattern that matches only `path`, because GitHub reads paths as patterns."""
     return re.sub(r"[*?+!\[\]\\]", r"\\\g<0>", path)
 
 
@@ -98,7 +98,7 @@ def _indented(text: str, width: int) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Return `text` in one line of YAML."""
+    """Return `text` as one line of YAML."""
     found = yaml_text(text).removesuffix("...\n").strip()
-    # What has several lines that can be seen is quoted as in JSON, which YAML reads.
+    # If YAML needs several lines, the text is quoted as in JSON, which YAML reads.
     return json.dumps(text, ensure_ascii=False) if "\n" in found else found

@@ -1,1 +1,1 @@
-"""`ci-eval judge check`: calibration: how well a judge agrees with people."""
+"""`ci-eval judge check`: calibration, or how well a judge agrees with people."""

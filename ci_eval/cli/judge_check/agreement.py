@@ -101,10 +101,11 @@ def _kappa_of(table: Table) -> Interval:
 def kappa(cells: Sequence[float]) -> float:
     """Return Cohen's kappa of a table: pass-pass, pass-fail, fail-pass, fail-fail.
 
-    (observed - expected) / (1 - expected), where `expected` is the agreement of two who say
-    pass as often, and each at random (Cohen, "A coefficient of agreement for nominal scales",
+    (observed - expected) / (1 - expected), where `expected` is the agreement of two raters who say
+    pass as often as these, but at random (Cohen, "A coefficient of agreement for nominal scales",
     1960).  For two verdicts that is 2 (ad - bc) / ((a + b)(b + d) + (a + c)(c + d)), which is
-    rounded once.  The first must have said both; a second who always says the same gets 0.
+    rounded once.  The first rater must have given both verdicts; if the second always gives the
+    same, kappa is 0.
     """
     both, missed, let_pass, caught = cells
     beyond_chance = 2 * (both * caught - missed * let_pass)
@@ -116,12 +117,12 @@ def kappa(cells: Sequence[float]) -> float:
 def kappa_error(cells: Sequence[float]) -> float:
     """Return the standard error of `kappa`.
 
-    It is that of Fleiss, Cohen and Everitt ("Large sample standard errors of kappa and weighted
-    kappa", 1969), made for many labels.  With 1 added to each cell, as Agresti and Caffo
-    ("Simple and effective confidence intervals for proportions and differences of proportions
-    result from adding two successes and two failures", 2000) do for shares, it serves for few,
-    too: summed over all tables of 10 to 50 labels, with kappas from 0 to 0.92, the 95 % interval
-    holds the true kappa with a probability from 93 to 99 %; without, from 19 to 94 %.
+    The formula of Fleiss, Cohen and Everitt ("Large sample standard errors of kappa and weighted
+    kappa", 1969) is for many labels.  With 1 added to each cell, as Agresti and Caffo ("Simple
+    and effective confidence intervals for proportions and differences of proportions result from
+    adding two successes and two failures", 2000) do for shares, it also works for few: summed over
+    all tables of 10 to 50 labels, with kappas from 0 to 0.92, the 95 % interval contains the true
+    kappa with a probability of 93 to 99 %; without the added 1, of 19 to 94 %.
     """
     observed, expected, chances = _agreements(cells)
     total = sum(cells)

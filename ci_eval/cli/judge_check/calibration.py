@@ -158,7 +158,7 @@ class Required(NamedTuple):
 
     @property
     def says_nothing(self) -> bool:
-        """Whether any judge that decides meets them."""
+        """Whether every judge that reaches verdicts meets them."""
         return self.kappa is None and self.agreement is None
 
 
@@ -180,7 +180,7 @@ def _unmeasured(found: Calibration, required: Required) -> Iterator[str]:
     if undecided > required.undecided * found.labelled + 1e-9:  # 29 of 100 are 0.29
         yield (
             f"the judge could not decide {undecided} of {found.labelled}, "
-            f"allowed {percent(required.undecided)}"
+            f"at most {percent(required.undecided)} allowed"
         )
     elif agreement.agreed.interval is None:
         yield "no item was decided by both people and the judge"

@@ -9,7 +9,7 @@ from ci_eval.records.results import Run, Score
 from ci_eval.records.trials import TrialKey
 
 Place = dict[str, Json]
-"""Fields of the key of a trial; those that are left out match any."""
+"""Fields of a trial's key; an omitted field matches any value."""
 
 
 class Pointer(Line):
@@ -65,8 +65,8 @@ def _problems(
     for item, found in zip(items, fitting, strict=True):
         case = item.subject["case"]
         if not found:
-            message = f"the run has no such trial of {case!r} that {name} scored"
+            message = f"the run has no such trial of {case!r} scored by {name}"
             yield Problem(message, shown, item.line)
         elif len(found) > 1:
             which = "choose one with `evalset`, `agent` or `repeat`"
-            yield Problem(f"fits {len(found)} trials of {case!r}; {which}", shown, item.line)
+            yield Problem(f"matches {len(found)} trials of {case!r}; {which}", shown, item.line)

@@ -111,7 +111,7 @@ def read_labels(path: Path, form: Form[L, S], chosen: Chosen, *, shown: str) -> 
     """Read the labels on the `chosen` criterion.
 
     Raises:
-        UsageError: with every problem of the file.
+        UsageError: the file is invalid; lists every problem.
         NothingSelectedError: it contains no label on the criterion.
 
     """
@@ -201,8 +201,8 @@ class _Reader(Generic[L, S]):
         item = self.items.setdefault((name, line.rubric_id), made)
         if item is not made and (line.by in item.by or None in {line.by, *item.by}):
             message = (
-                f"labels the same as line {item.line}; where several people do, each line has "
-                "to say who, as `by`"
+                f"labels the same response as line {item.line}; if several people label it, "
+                "each line must name the person in `by`"
             )
             self.problems.add(message, number, "id")
             return
@@ -233,7 +233,9 @@ def label_of(value: Json, facts: CriterionFacts) -> Label:
     if isinstance(value, int | float):
         low, high = facts.interval or (-MAX_VALUE, MAX_VALUE)
         if not low <= value <= high:
-            raise ValueError(f"a score lies between {low:g} and {high:g}, found {describe(value)}")
+            raise ValueError(
+                f"a score must be between {low:g} and {high:g}, found {describe(value)}"
+            )
         return Label(facts.passes(value), float(value))
     word = value.strip().lower() if isinstance(value, str) else ""
     if word not in _WORDS:

@@ -47,7 +47,7 @@ def judge() -> None:
 def check(labels: str, config: str, run_file: str | None, *, as_json: bool, **options: Any) -> int:
     """Compare a judge with human labels: LABELS has one JSON object per line.
 
-    Each has a `label` (true or false, pass or fail, or a score) and what it is about: the texts
+    Each object has a `label` (true or false, pass or fail, or a score) and its subject: the texts
     `user`, `response` and `expected`, or, with --run, the `case` of a run.
     """
     path, wanted = Path(labels), options["criterion"]
@@ -90,7 +90,7 @@ def _asked(path: Path, shown: str, config: str, wanted: str | None) -> Calibrati
 
 
 def _recalled(path: Path, shown: str, run_file: Path, wanted: str | None) -> Calibration:
-    """Look up what was judged in a stored run."""
+    """Look up the judge's scores in a stored run."""
     run = read_run(run_file, shown=str(run_file))
     chosen = choose_of(run, wanted, str(run_file))
     labels = read_labels(path, POINTERS, chosen, shown=shown)

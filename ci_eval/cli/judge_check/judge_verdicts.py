@@ -70,7 +70,7 @@ def _on_rubric(rubric: str, evidence: list[Json], facts: CriterionFacts, reason:
     values = [value for value, _ in said if value is not None]
     rationale = next((each for _, each in said if each), "")
     if not said or len(values) < len(said):
-        reason = reason or f"the judge said nothing of the rubric {rubric!r}"
+        reason = reason or f"the judge said nothing about the rubric {rubric!r}"
         return Verdict(None, None, reason, rationale)
     mean = sum(values) / len(values)
     return Verdict(facts.passes(mean), mean, "", rationale)

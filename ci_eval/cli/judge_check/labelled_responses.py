@@ -102,7 +102,7 @@ def _faults(line: Response, found: Subject, criterion: JudgedCriterion) -> Itera
     """Yield the reasons why `criterion` cannot judge the response."""
     expected = found.case.conversation
     if expected is not None and len(expected) != len(found.invocations):
-        yield f"expects {len(expected)} invocations, and {len(found.invocations)} took place"
+        yield f"expects {len(expected)} invocations, but {len(found.invocations)} took place"
         return
     skip_reason = criterion.skip_reason(found.case)
     if expected and criterion.unstated(found.case):
@@ -114,7 +114,7 @@ def _faults(line: Response, found: Subject, criterion: JudgedCriterion) -> Itera
     known = _rubrics(found, criterion)
     if line.rubric_id is not None and line.rubric_id not in known:
         ending = did_you_mean(line.rubric_id, known)
-        yield f"{criterion.type_name} judges no rubric {line.rubric_id!r} here{ending}"
+        yield f"{criterion.type_name} has no rubric {line.rubric_id!r} for this line{ending}"
 
 
 def _rubrics(found: Subject, criterion: JudgedCriterion) -> set[str]:

@@ -1,1 +1,1 @@
-"""`ci-eval models`: what cassettes with agents' calls of models hold, and what they lack."""
+"""`ci-eval models`: contents and gaps of the cassettes with agents' model calls."""

@@ -20,7 +20,7 @@ from ci_eval.text.templates import counted, terminal
 
 @click.group(cls=Group)
 def models() -> None:
-    """Show, clean and check cassettes with agents' calls of models."""
+    """Show, clean and check cassettes with agents' model calls."""
 
 
 @models.command()
@@ -57,7 +57,7 @@ def prune(config: str) -> int:
 @models.command()
 @config_option
 def check(config: str) -> int:
-    """Exit with 1 if trials are not recorded, calls are not used, or keys are in a cassette."""
+    """Exit with 1 if trials are not recorded, calls are unused, or a cassette contains keys."""
     problems = [line for each in _cassettes(config) for line in each.problems()]
     for line in problems:
         console.say(line)
@@ -75,7 +75,7 @@ def _check_recorded(found: Sequence[Cassette], case: str | None, agent: str | No
     """Refuse a case or an agent without calls.
 
     Raises:
-        UsageError: it has none; names one that has, or all.
+        UsageError: it has none; suggests a similar one, or lists all.
 
     """
     trials = [key for each in found for key, _ in each.cassette.trials_and_models()]
@@ -85,7 +85,7 @@ def _check_recorded(found: Sequence[Cassette], case: str | None, agent: str | No
         ("case", case, cases),
     ):
         if given is not None and given not in known:
-            message = f"no recorded call is of the {kind} {given!r}{did_you_mean(given, known)}"
+            message = f"no calls are recorded for the {kind} {given!r}{did_you_mean(given, known)}"
             raise UsageError(message)
 
 
@@ -117,12 +117,12 @@ def _show_trials(each: Cassette, agent: str | None) -> None:
 def _show_case(each: Cassette, case: str, agent: str | None) -> None:
     calls = [*each.calls(case, agent)]
     if not calls:
-        console.out(f"none is of a case {case!r}")
+        console.out(f"no calls of case {case!r}")
     for call in calls:
         console.out()
-        console.out(f"{call.trial.agent}, repeat {call.trial.repeat + 1}, {call.model}, asked:")
+        console.out(f"{call.trial.agent}, repeat {call.trial.repeat + 1}, {call.model}, request:")
         _out_indented(_laid_out(call.request))
-        console.out(f"answered with status {call.answer.status}:")
+        console.out(f"answer, with status {call.answer.status}:")
         value = call.answer.json
         text = call.answer.body.decode(errors="replace")
         _out_indented(text if value is None else _laid_out(value))

@@ -1,4 +1,4 @@
-"""The cassettes of a configuration, against the trials that it plans."""
+"""The cassettes of a configuration, compared with the trials that it plans."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -77,7 +77,7 @@ class Cassette:
             yield f"{self.shown}: calls of {_listed(unused)} are not used; {hint}"
         if suspects:
             shown = _listed({*suspects})
-            yield f"{self.shown}: calls of {shown} hold what looks like a key; record them again"
+            yield f"{self.shown}: calls of {shown} seem to contain a key; record them again"
 
 
 def _listed(trials: set[TrialKey]) -> str:
@@ -105,6 +105,6 @@ def cassettes(config: Config, context: RunContext) -> list[Cassette]:
         found[cassette.shown] = cassette
         users.setdefault(cassette.shown, []).append(name)
     if not found:
-        message = f"no agent of {config.shown} records calls of models"
+        message = f"no agent of {config.shown} records model calls"
         raise UsageError(message, hint="add `models: {mode: auto, cassette: FILE}` to an agent")
     return [Cassette(users[shown], each, planned, context) for shown, each in found.items()]

@@ -1,6 +1,6 @@
-"""Options for posting to a pull request; free if nothing is posted.
+"""Options for posting to a pull request.
 
-What posts is imported where it is called.
+The modules that post are imported only if something is posted.
 """
 
 from collections.abc import Mapping
@@ -102,7 +102,7 @@ def tell(
 
 
 def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool) -> None:
-    """Say that a run of the configuration `config` left no report, so that no older looks new.
+    """Post that a run of `config` left no report, so that no older report looks current.
 
     With `is_news`, a comment is created if there is none.  If the configuration itself is wrong,
     the suite is unknown, and comments are left unchanged.

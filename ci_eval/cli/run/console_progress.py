@@ -1,4 +1,4 @@
-"""A run whose progress the user sees."""
+"""Runs with progress on the console."""
 
 import sys
 from collections import Counter
@@ -42,7 +42,7 @@ def run_watched(
 ) -> Report | None:
     """Run `plan`, show its progress and warnings, and return the report; `None` if interrupted.
 
-    What `shards` did is taken over.
+    The results of `shards` are reused.
     """
     is_over = False
 
@@ -107,7 +107,7 @@ class Progress(collect.Progress):
         self._done = 0
         self._lines = 0
         self._confirmed = 0
-        """Trials that were added."""
+        """Number of trials that were added to confirm results."""
         self._ended = dict.fromkeys(Status, 0)
         self._causes: Counter[tuple[str, ...]] = Counter()
         """Number of trials by agent and cause of error."""
@@ -140,11 +140,11 @@ class Progress(collect.Progress):
             sys.stderr.write("::endgroup::\n")
 
     def began(self, key: TrialKey) -> None:
-        """Note that a trial runs."""
+        """Note that a trial has started."""
         self._running[key] = 0.0
 
     def waited(self, seconds: float) -> None:
-        """Name the running trials, where no bar shows that time passes."""
+        """Name the running trials, unless a bar already shows that time passes."""
         self._running = {key: took + seconds for key, took in self._running.items()}
         if self._running and not self._bar:
             names = report_phrases.listed(list(dict.fromkeys(key.case for key in self._running)))
@@ -184,7 +184,7 @@ class Progress(collect.Progress):
             self._bar.update(self._bar.task_ids[0], total=self._count)
         parts = [counted(trials, "more trial")] if trials else []
         parts += [f"{counted(base, 'trial')} of the merge base"] if base else []
-        # One case after the other may need a few: the reports count them.
+        # Many cases may need a few trials each: the reports count those.
         if trials + base > STEPS or not self._confirmed:
             self._print(f"to confirm: {', '.join(parts)}")
         self._confirmed += trials + base
@@ -197,7 +197,7 @@ class Progress(collect.Progress):
             say(f"ran {counted(outdated, 'trial')} again: files of the repository changed since")
 
     def _is_news(self, result: TrialResult) -> bool:
-        """Return True if a case did not end like this before, nor the agent by this cause."""
+        """Return True if its case had no such result yet, or its agent no error of this cause."""
         cause = result.error.cause if result.error else None
         if cause is None:
             place = (*result.key.place, result.status)
@@ -207,7 +207,7 @@ class Progress(collect.Progress):
         return self._causes[result.key.agent, *cause] == 1
 
     def _line(self, result: TrialResult) -> str:
-        """Return one line about a trial that did not pass; it shows like errors once."""
+        """Return one line about a trial that did not pass; shows similar errors only once."""
         key, error = result.key, result.error
         again = f" (repeat {key.repeat + 1})" if key.repeat else ""
         name = f"{result.status.upper()} {key.agent} · {key.evalset} · {key.case}{again}"
@@ -215,7 +215,7 @@ class Progress(collect.Progress):
             return f"{name}: {_scores(result)}"
         first = self._first.setdefault((key.agent, *error.likeness), key.case)
         if first != key.case:
-            return f"{name}: {error.kind}, as {first}"
+            return f"{name}: {error.kind}, same as {first}"
         return f"{name}: {error.kind}: {error.gist}"
 
     def _so_far(self) -> str:

@@ -44,7 +44,7 @@ def finished(
     *,
     as_json: bool = False,
 ) -> int:
-    """Do the work of a run and return its exit code; report the reason if it leaves no report.
+    """Do the work of a run and return its exit code; if there is no report, publish the reason.
 
     `work` returns its exit code, or `None` if it was interrupted.
     """

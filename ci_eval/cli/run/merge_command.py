@@ -1,4 +1,4 @@
-"""`ci-eval merge`: makes one run of the reports of shards, and decides."""
+"""`ci-eval merge`: combines the reports of shards into one run, and decides."""
 
 import glob
 import json
@@ -44,16 +44,16 @@ from ci_eval.text.templates import counted
 @click.option(
     "--redraw-plan",
     metavar="FILE",
-    help="In doubt, decide nothing, and write a plan of the trials that would settle it.",
+    help="If the verdict is in doubt, write a plan of more trials instead of running them.",
 )
 @finishing_options
 def merge(reports: tuple[str, ...], config: str, out: str, *, as_json: bool, **options: Any) -> int:
     """Merge the reports of shards, decide, and write the reports of the suite.
 
-    REPORT is the output directory of `ci-eval run --shard I/N`, or a pattern of several. If the
-    verdict is in doubt, the agents are run again, by this command or, with --redraw-plan, in shards
-    whose reports are then merged together with the others. Options that select cases must be those
-    of the shards.
+    REPORT is the output directory of `ci-eval run --shard I/N`, or a pattern that matches several.
+    If the verdict is in doubt, more trials are run: by this command or, with --redraw-plan, in
+    shards whose reports you then merge with the others. Pass the same options that select cases as
+    for the shards.
     """
     folder = Path(out)
     work = partial(_merge, reports, config, folder, options, as_json=as_json)
@@ -61,7 +61,7 @@ def merge(reports: tuple[str, ...], config: str, out: str, *, as_json: bool, **o
 
 
 def _folders(given: str) -> list[Path]:
-    """Return the folder that is named, or all that fit a pattern."""
+    """Return the named folder, or all folders that match a pattern."""
     found = sorted(glob.glob(given)) if glob.has_magic(given) else []  # noqa: PTH207  # Path.glob refuses absolute ones
     return [Path(each) for each in found or [given]]
 

@@ -45,19 +45,19 @@ from ci_eval.runtime.path_checks import refuse_links_out
 @click.option(
     "--maxfail",
     type=click.IntRange(min=1),
-    help="Begin no trials after this many did not pass.",
+    help="Start no more trials after this many did not pass.",
 )
 @click.option("-x", "maxfail", flag_value=1, type=int, help="The same as --maxfail 1.")
 @click.option("--resume", is_flag=True, help="Resume the run in --out.")
 @click.option(
     "--shard",
     metavar="I/N",
-    help="Run only shard I of N, and decide nothing; auto: as the CI numbers the job.",
+    help="Run only shard I of N, without a verdict; auto: I/N of the CI job.",
 )
 @click.option(
     "--plan",
     metavar="FILE",
-    help="Plan of the shards, by `plan --shards N` or `merge --redraw-plan`.",
+    help="Shard plan written by `plan --shards N` or `merge --redraw-plan`.",
 )
 @click.option("--engine", metavar="NAME", help="Where to run trials: local, or ray.")
 @record_option
@@ -129,7 +129,7 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
 def _make_room(folder: Path, *written: str | None) -> None:
     """Refuse invalid output paths, and remove the documents of an earlier run.
 
-    They would look like those of this run if its configuration is invalid.
+    Otherwise they would pass for documents of this run if its configuration is invalid.
     """
     refuse_links_out(*written)
     clear(folder)

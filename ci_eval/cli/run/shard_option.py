@@ -26,7 +26,7 @@ from ci_eval.text.fingerprint import fingerprint
 from ci_eval.text.templates import counted, duration
 
 _WHOLE = ("failed", "maxfail", "adk_results")
-"""Options of whole suites."""
+"""Options that apply only to whole suites."""
 
 
 class ShardOption:
@@ -99,7 +99,7 @@ def _refuse_others(options: Mapping[str, Any]) -> None:
 
 
 def shard_of(given: str, env: Mapping[str, str], total: int | None) -> Shard:
-    """Return the shard that `--shard` names; `total` is how many a plan has, if there is one.
+    """Return the shard that `--shard` names; `total` is the number in the plan, if any.
 
     Raises:
         UsageError: it names none.
@@ -119,9 +119,9 @@ def shard_of(given: str, env: Mapping[str, str], total: int | None) -> Shard:
 
 
 def refuse_other(folder: Path, given: str, plan: str | None, env: Mapping[str, str]) -> None:
-    """Refuse to resume the shard that `--shard` names in the folder of another, finished one.
+    """Refuse to resume the shard that `--shard` names in the folder of another, finished shard.
 
-    It may be a shard of the redraw that a `plan` describes.
+    With the `plan` of a redraw, it is a shard of that redraw.
 
     Raises:
         UsageError: the folder has the report of another shard.
@@ -143,7 +143,7 @@ def _number_in(given: str, env: Mapping[str, str]) -> tuple[int, int | None]:
         if found := ci_job.shard_number(env):
             return found
         message = (
-            "--shard auto finds no number of this job: it reads CI_NODE_INDEX (GitLab), "
+            "--shard auto found no number of this job: it reads CI_NODE_INDEX (GitLab), "
             "CIRCLE_NODE_INDEX (CircleCI) and JOB_COMPLETION_INDEX (Kubernetes)"
         )
         raise UsageError(message, hint="pass it: `--shard 2/7`")

@@ -35,8 +35,8 @@ def test_show_lists_the_calls_of_each_trial(project: ModelProject, models: Model
     assert "question 1 #1" in case.out
     assert "question 0" not in case.out
     assert [ended.code for ended in unknown] == [4, 4, 4]
-    assert "no recorded call is of the case 'zz'; known: c0, c1, c2" in unknown[0].err
-    assert "no recorded call is of the agent 'bott'. Did you mean 'bot'?" in unknown[1].err
+    assert "no calls are recorded for the case 'zz'; known: c0, c1, c2" in unknown[0].err
+    assert "no calls are recorded for the agent 'bott'. Did you mean 'bot'?" in unknown[1].err
     assert [(row["case"], row["number"], row["answer"]["status"]) for row in rows] == [
         (f"c{number}", 0, 200) for number in range(3)
     ]
@@ -71,7 +71,7 @@ def test_check_finds_what_looks_like_a_key(project, models):
     ended = project.ci_eval("models", "check")
 
     assert ended.code == 1
-    assert "hold what looks like a key" in ended.err
+    assert "seem to contain a key" in ended.err
 
 
 def test_a_configuration_without_cassettes_has_nothing_to_show(project):
@@ -80,7 +80,7 @@ def test_a_configuration_without_cassettes_has_nothing_to_show(project):
     ended = project.ci_eval("models", "show")
 
     assert ended.code == 4
-    assert "no agent of ci-eval.yaml records calls of models" in ended.err
+    assert "no agent of ci-eval.yaml records model calls" in ended.err
 
 
 @pytest.mark.parametrize("variable", ["GOOGLE_GENAI_USE_VERTEXAI=true", "MISTRAL_API_KEY=k"])

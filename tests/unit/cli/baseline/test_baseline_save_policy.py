@@ -130,7 +130,7 @@ def test_what_nobody_asked_for_is_stored_only_of_merged_code(context):
     assert why_not_unasked(BranchStore(), merged) is None
     for store, now, why in (
         (BranchStore(), context(github("pull_request", **OF_PULL), {}), "this is a pull request"),
-        (BranchStore(), context({"CI": "true"}), "auto cannot know whether code is merged"),
+        (BranchStore(), context({"CI": "true"}), "auto cannot tell whether code is merged"),
         (FileStore(), merged, "auto does not change the baseline file"),
     ):
         assert why in str(why_not_unasked(store, now))

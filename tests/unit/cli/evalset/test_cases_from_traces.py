@@ -154,8 +154,8 @@ def test_a_case_keeps_what_the_agent_did_not_do():
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ({"conversation": [turn("Refund 8", "x")]}, "has other messages than the recording"),
-        ({"conversation": []}, "has other messages than the recording"),
+        ({"conversation": [turn("Refund 8", "x")]}, "has other user messages than the recording"),
+        ({"conversation": []}, "has other user messages than the recording"),
         (
             {"conversation_scenario": {"starting_prompt": "a", "conversation_plan": "b"}},
             "is a scenario",

@@ -233,9 +233,9 @@ def test_what_nobody_reads_is_not_dropped_unsaid(folder):
 def test_only_older_formats_are_migrated(folder):
     assert migrate(evalset(folder, GREETS), None, None) is None
     (folder / "own.yaml").write_text("cases: [{prompt: Hi}]")
-    with pytest.raises(UsageError, match="is of the format 'cases', not of an older one") as found:
+    with pytest.raises(UsageError, match="has the format 'cases', which is not an older") as found:
         migrate("own.yaml", None, None)
-    assert found.value.hint == "`ci-eval evalset convert own.yaml --to adk` writes it as ADK has it"
+    assert found.value.hint == "`ci-eval evalset convert own.yaml --to adk` converts it"
 
 
 def test_what_adk_refuses_is_mended_where_its_meaning_is_plain(folder):

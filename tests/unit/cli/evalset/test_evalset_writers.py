@@ -165,7 +165,7 @@ def test_our_own_format_says_what_a_person_would_write():
 
 
 def test_a_format_is_written_in_its_own_syntaxes_only():
-    with pytest.raises(UsageError, match="'adk' is not written as yaml, only as json"):
+    with pytest.raises(UsageError, match="'adk' cannot be written as yaml, only as json"):
         written("adk", "yaml", GREETS)
     lines = written("cases", "jsonl", GREETS, REFUNDS)
     assert [json.loads(line)["id"] for line in lines.splitlines()] == ["greets", "refunds"]

@@ -30,7 +30,7 @@ def seen(*texts, facts=FACTS, **changes):
 
 
 def test_without_a_stored_run_nothing_can_be_told():
-    with pytest.raises(UsageError, match="nothing is stored of 'suite'") as refused:
+    with pytest.raises(UsageError, match="no run of 'suite' is stored") as refused:
         outlook(ASKED, Baseline(()), Taken())
 
     assert "--baseline-save" in refused.value.hint

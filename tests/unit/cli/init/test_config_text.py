@@ -75,7 +75,7 @@ def test_where_a_model_is_asked_that_is_said_first_with_what_it_needs():
 
     lines = text.splitlines()
     at = lines.index("criteria:")
-    needed = "  # Asked of gemini-x: c. That needs GOOGLE_API_KEY or GEMINI_API_KEY."
+    needed = "  # gemini-x is used by c. It needs GOOGLE_API_KEY or GEMINI_API_KEY."
     assert lines[at + 1] == needed
     assert "`ci-eval plan` estimates the cost" in lines[at + 2]
     assert "`.ci-eval/cache/judge.jsonl`" in text

@@ -57,7 +57,7 @@ def test_a_service_that_is_not_set_up_is_an_error_for_its_criterion(tried, monke
     (error,) = tried("{safety_v1: 0.8, response_match_score: 0.8}", GREETS).errors
 
     assert error.where == "criteria.safety_v1"
-    assert "'vertex' is required, and lacks GOOGLE_CLOUD_PROJECT and" in error.message
+    assert "'vertex', which lacks GOOGLE_CLOUD_PROJECT and" in error.message
 
 
 def test_a_service_that_is_set_up_is_asked(tried, monkeypatch):
@@ -71,9 +71,9 @@ def test_a_service_that_is_set_up_is_asked(tried, monkeypatch):
 def test_what_is_needed_is_said_until_it_is_there():
     model = AskedModel("gemini-x", Gemini(), ("a", "b"))
 
-    needed = "That needs GOOGLE_API_KEY or GEMINI_API_KEY."
-    assert model.told({}) == f"Asked of gemini-x: a, b. {needed}"
-    assert model.told({"GEMINI_API_KEY": "k"}) == "Asked of gemini-x: a, b."
+    needed = "It needs GOOGLE_API_KEY or GEMINI_API_KEY."
+    assert model.told({}) == f"gemini-x is used by a, b. {needed}"
+    assert model.told({"GEMINI_API_KEY": "k"}) == "gemini-x is used by a, b."
 
 
 def test_of_many_criteria_the_first_are_named():

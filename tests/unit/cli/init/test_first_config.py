@@ -127,7 +127,7 @@ def test_a_criterion_of_a_service_that_is_not_set_up_is_left_out_and_the_others_
         },
     }
     assert any(
-        each.startswith("Left out: safety_v1: the service 'vertex' is required, and lacks ")
+        each.startswith("Left out: safety_v1: needs the service 'vertex', which lacks ")
         for each in draft.scoring.notes
     )
     assert [each.name for each in draft.asked] == ["gpt-4o"]

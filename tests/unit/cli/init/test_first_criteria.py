@@ -117,7 +117,7 @@ def test_what_an_eval_config_says_and_nothing_reads_is_said(repository):
     _, found = of_file(repository, {"criteria": {"unheard_of": 1, "response_match_score": 0.5}})
 
     assert found.criteria == {"response_match_score": 0.5}
-    assert found.notes[0] == "From eval_config.json, as far as it applies here."
+    assert found.notes[0] == "From eval_config.json, as far as applicable."
     assert found.notes[1].startswith("Left out: unheard_of: unknown criterion")
 
 

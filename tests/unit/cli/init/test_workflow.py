@@ -219,7 +219,7 @@ def test_an_agent_with_a_judge_gets_told_where_its_own_key_goes():
 def test_what_no_secret_alone_can_bring_is_said_and_not_left_out():
     text = draft(asked=[VERTEX])
 
-    assert "# Asked of vertex: safety_v1. That needs " in text
+    assert "# vertex is used by safety_v1. It needs " in text
     assert "secrets." not in text
 
 

@@ -113,7 +113,7 @@ def test_too_much_that_is_undecided_is_no_verdict_however_well_the_rest_agrees()
 
     assert decide(made, Required(kappa=0.1)) == (
         "incomplete",
-        ["the judge could not decide 1 of 9, allowed 10.0%"],
+        ["the judge could not decide 1 of 9, at most 10.0% allowed"],
     )
     assert decide(made, Required(kappa=0.1, undecided=0.2))[0] == "passed"
 

@@ -63,7 +63,7 @@ def test_a_score_lies_where_those_of_the_criterion_do():
     assert label_of(4, _facts(interval=(1, 5))).passes
     with pytest.raises(ValueError, match="between 1 and 5, found 0"):
         label_of(0, _facts(interval=(1, 5)))
-    with pytest.raises(ValueError, match="a score lies between"):
+    with pytest.raises(ValueError, match="a score must be between"):
         label_of(10**400, _facts(interval=None))
 
 
@@ -148,7 +148,7 @@ def test_who_labels_twice_must_be_told_apart(read, by):
     first, second = ({"id": "a", "thing": "x", "label": True, **who} for who in by)
 
     [message] = told(read, first, second)
-    assert "labels.jsonl:2: id: labels the same as line 1" in message
+    assert "labels.jsonl:2: id: labels the same response as line 1" in message
 
 
 def test_an_id_means_one_thing(read):

@@ -85,4 +85,4 @@ def test_a_rubric_that_nobody_spoke_of_is_undecided(whole):
     found = verdict_of(scored(0.7, whole=whole), "short", FACTS)
 
     assert found.passes is None
-    assert "said nothing of the rubric 'short'" in found.reason
+    assert "said nothing about the rubric 'short'" in found.reason

@@ -47,7 +47,7 @@ def test_of_like_errors_the_first_is_told_and_each_case_is_named(
         "ERROR weather · smoke · a: start: it cannot be",
         "ERROR other · smoke · a: start: it cannot be",
         "ERROR weather · smoke · b: raised: it cannot be request 17 of b91",
-        "ERROR weather · smoke · c: raised, as b",
+        "ERROR weather · smoke · c: raised, same as b",
         "ERROR weather · smoke · d: raised: it cannot be no order",
     ]
 
