@@ -30,7 +30,7 @@ from ci_eval.text.suggest import did_you_mean
 OPEN_S = 60.0
 """Timeout for opening a session on a server that is ready."""
 OLD = (2, 3)
-"""The last version of ADK that keeps less of a run."""
+"""The last version of ADK that keeps less data of a run."""
 
 
 @agent("adk_server")
@@ -163,7 +163,7 @@ class _Conversation(Session):
     place: Place
     rules: Rules
     pending: dict[str, list[str]] = field(default_factory=dict)
-    """The ids of event and invocation of each pending call."""
+    """The event id and invocation id of each pending call."""
     is_whole: bool = True
     """Whether every run was received to its end."""
 
