@@ -129,7 +129,7 @@ async def _response(given: Any, tool: Any, args: dict[str, Any], context: Any) -
 async def _blocked(tool: Any, args: dict[str, Any], context: Any) -> dict[str, Any] | None:
     """Return the response that prevents the tool call, if any.
 
-    A canned result only replaces the tool.  What the agent does before the call still happens: its
+    A canned result only replaces the tool.  What precedes the call still happens: the agent's
     callbacks, which ADK would now skip, and the request for confirmation.
     """
     agent = context._invocation_context.agent  # noqa: SLF001  # no public way
