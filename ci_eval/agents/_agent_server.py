@@ -117,7 +117,8 @@ class ServedAgent(CallingModels, NetworkAgent, _Startable):
             yield "models", f"{message} only a process that ci-eval starts uses the gateway"
         for name in variables_in(address or "", *self.headers.values()):
             if name in KEYS:
-                yield "models", f"keeps {name!r} from the agent, so it cannot be sent to it"
+                hidden = f"hides {name!r} from the agent, so its address and `headers` cannot"
+                yield "models", f"{hidden} contain this key"
 
     def wrong_start(self, address: str | None, context: RunContext) -> Faults:
         """Yield the errors in the options that start the server at `address`."""

@@ -211,7 +211,7 @@ def _result(request: Request, body: Json) -> wire.Update:
     answer = body if isinstance(body, dict) else {}
     if isinstance(error := answer.get("error"), dict):
         why = request.quoted(f"{error.get('message')} {error.get('data') or ''}".strip())
-        message = f"{request.shown} answered the error {error.get('code')}: {why}"
+        message = f"{request.shown} returned the error {error.get('code')}: {why}"
         raise TrialError("raised", message)
     try:
         return wire.read_update(answer.get("result"))

@@ -44,8 +44,8 @@ class AdkServer(ServedAgent, Agent):
     own user.  The session is not deleted.  Its last state is the final state.
 
     The trace is as with the `adk` agent, but without the models' instructions and tools, which
-    servers do not report.  Tools cannot be canned.  A run whose connection was lost is an error,
-    with the events received before.
+    servers do not report.  Tools cannot have canned results.  A run that loses its connection is
+    an error, with the events received before.
     """
 
     adk_server: str | None

@@ -158,7 +158,7 @@ class Tally:
         """Yield remarks on the trials that no score reflects."""
         if self.carried_over:
             carried = counted(self.carried_over, "trial")
-            yield f"carried over from the run that this one resumes: {carried}"
+            yield f"reused {carried} from the run that this one resumes"
         if self.unbegun:
             yield f"stopped after {counted(self.trials, 'trial')}, because of --maxfail"
         for agent, calls in self.calls.items():

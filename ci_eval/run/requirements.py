@@ -169,7 +169,7 @@ def _why_unjudged(case: EvalCase, criteria: Mapping[str, AnyCriterion]) -> str:
 
 
 def empty(config: Config, emptied: Mapping[str, str], *, beside: bool) -> Iterator[Problem]:
-    """Yield the `emptied` evalsets, by name and file, if there are others `beside` with cases."""
+    """Yield a problem for each of the `emptied` evalsets (name and file), if `beside` others."""
     for name, shown in emptied.items() if beside else ():
         if allows_unjudged(config.gate, "*", name, "*"):
             message = "no case selected (allowed by gate.allow_unjudged)"

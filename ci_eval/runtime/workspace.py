@@ -73,7 +73,8 @@ def agent_workspace(
             end_all(agent)
             with as_root(), closed:
                 for problem in _hand_over(context.root, agent):
-                    context.say(f"agents keep files in {context.shown('.')}: {problem}")
+                    shown = context.shown(".")
+                    context.say(f"cannot take over the agents' files in {shown}: {problem}")
 
 
 # --- What agents must not read ----------------------------------------------------------------

@@ -318,7 +318,7 @@ def test_an_environment_of_other_dependencies_is_not_that_of_the_merge_base(suit
         suite.commit("more", **{file: "dep\nother\n"})
         ended = suite.change(BREAKS)
 
-        assert f"{file} differs, so .venv may not fit the merge base; let the" in ended.out
+        assert f"{file} differs, so .venv may not fit the merge base; create" in ended.out
 
 
 @pytest.mark.slow

@@ -190,7 +190,7 @@ class Link:
             message = read_json(line)
         except ValueError as exc:
             number = _ANSWER.match(line)
-            error = {"kind": "protocol", "message": f"returned what {exc}"}
+            error = {"kind": "protocol", "message": f"returned a value that {exc}"}
             message = {"id": int(number[1]), "error": error} if number else None
         try:
             self._take(message)

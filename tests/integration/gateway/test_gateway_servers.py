@@ -94,7 +94,7 @@ def test_a_server_cannot_be_sent_a_key_that_the_gateway_keeps(project, models):
     ended = project.ci_eval("validate")
 
     assert ended.code == 4
-    assert "keeps 'OPENAI_API_KEY' from the agent, so it cannot be sent to it" in ended.err
+    assert "hides 'OPENAI_API_KEY' from the agent, so its address and `headers`" in ended.err
     assert KEYS["OPENAI_API_KEY"] not in ended.err
 
 

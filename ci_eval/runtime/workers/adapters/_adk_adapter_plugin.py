@@ -1,4 +1,7 @@
-"""Plugin for Google ADK that observes runs and cans tools; run by `adk_adapter.py`."""
+"""Plugin for Google ADK that observes runs and returns canned tool results.
+
+`adk_adapter.py` runs it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ CONTROL_TOOLS = frozenset(
         *("adk_request_confirmation", "adk_request_credential", "adk_request_input"),
     }
 )
-"""ADK's tools for control flow, which are never canned."""
+"""ADK's tools for control flow, which never get canned results."""
 
 
 class Run:
