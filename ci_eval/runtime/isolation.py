@@ -84,7 +84,7 @@ def child_options(agent: Account | None) -> dict[str, Any]:
 def ending_with_us() -> dict[str, Any]:
     """Return the `subprocess` options that, on Linux, kill a child when we end.
 
-    They are for programs that do not read their input; workers notice our end by its closing.
+    They are for programs that do not read their input; workers end when their input is closed.
     """
     if sys.platform != "linux":
         return {}
