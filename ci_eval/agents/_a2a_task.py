@@ -30,7 +30,7 @@ _ADK_PREFIX = "adk_"
 
 
 class Received(Stored):
-    """Ids of what a conversation has received, to distinguish new data from repeated data."""
+    """Ids of the data that a conversation has received, to tell new data from repetitions."""
 
     messages: set[str] = Field(default_factory=set)
     """The ids of messages."""
@@ -154,7 +154,7 @@ class Progress:
         return True
 
     def _note(self, metadata: _Metadata) -> None:
-        """Detect a server of ADK, which reports every call, so that no call means none was made."""
+        """Detect an ADK server: it reports every call, so no reported call means none was made."""
         self._is_captured |= any(key.startswith(_ADK_PREFIX) for key in metadata or ())
 
     # --- Outcome --------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class Progress:
             final = wire.as_parts(self._answer.parts)
         for artifact in self._new_artifacts():
             parts = tuple(_joined(wire.as_parts(artifact.parts)))
-            # A text before a call is not the response yet.
+            # A text before a call is not yet the response.
             cut = 1 + max((at for at, part in enumerate(parts) if _is_tool(part)), default=-1)
             if cut:
                 self._add_event((*final, *parts[:cut]), artifact.metadata or {})

@@ -1,7 +1,7 @@
-"""The Agent2Agent protocol on the wire, as JSON-RPC: versions 0.3 and 1.0, read as one.
+"""The Agent2Agent protocol on the wire, as JSON-RPC: a common reader for versions 0.3 and 1.0.
 
 https://a2a-protocol.org/latest/specification/ and …/v0.3.0/specification/.  The two differ in the
-names of methods and states, in how parts are distinguished, and in what wraps a result.
+names of methods and states, in how they distinguish parts, and in how they wrap a result.
 """
 
 import json
@@ -71,7 +71,7 @@ class WirePart(_Wire):
 
     @property
     def tool(self) -> Part | None:
-        """The tool call or tool response, if it is one; ADK's servers say so in metadata."""
+        """The tool call or tool response, if it is one; ADK's servers mark it in metadata."""
         kind = (self.metadata or {}).get("adk_type")
         if isinstance(self.data, dict) and kind == "function_call":
             return Part(function_call=FunctionCall(**_picked(self.data, "id", "name", "args")))
@@ -104,7 +104,7 @@ class WirePart(_Wire):
 
 
 def as_parts(given: Iterable[WirePart]) -> tuple[Part, ...]:
-    """Convert parts to ours; data without any text become text."""
+    """Convert parts to ours; if no part is text, data become text."""
     parts = list(given)
     alone = all(part.text is None for part in parts)
     return tuple(part.as_part(data_as_text=alone) for part in parts)

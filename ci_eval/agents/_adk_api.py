@@ -14,7 +14,7 @@ from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line
 
 MAX_EVENTS = 100_000
-"""The most events of a run."""
+"""Maximum number of events of a run."""
 _ABSENT = (404, 405, 501)
 """Status codes for an endpoint or resource that does not exist."""
 

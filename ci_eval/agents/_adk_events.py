@@ -1,4 +1,4 @@
-"""Conversion of the events of an ADK agent's run to an invocation, as in `adk eval`.
+"""Conversion of an ADK agent's events to an invocation, as in `adk eval`.
 
 Events are ADK's, as JSON in either spelling: from the adapter or from an API server.  The rules
 are those of google-adk 2.13.0 (`EvaluationGenerator`,
@@ -103,7 +103,7 @@ def to_invocation(
 
 
 def refuse_silence(events: Sequence[Json], found: Invocation) -> None:
-    """Refuse a run without a response, which ADK would treat as an empty response.
+    """Reject a run without a response, which ADK would treat as an empty response.
 
     Raises:
         TrialError: there was no event, or an error instead of a response.
@@ -131,7 +131,7 @@ def _read_one(number: int, event: Json) -> _Event:
 
 
 def _final(events: Iterable[_Event], rules: Rules) -> _Event | None:
-    """Return the event with the final response: the last one, but prefer text to audio."""
+    """Return the event with the final response: the last one, preferring text to audio."""
     final: _Event | None = None
     for event in events:
         if not event.parts or not _is_final(event, rules):

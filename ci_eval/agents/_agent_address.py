@@ -66,7 +66,7 @@ def _wrong_variables(field: str, text: str, env: Mapping[str, str]) -> Faults:
 
 
 def wrong_variable(field: str, name: str, env: Mapping[str, str]) -> Faults:
-    """Yield why the variable `name` cannot be sent."""
+    """Yield the reason if the variable `name` cannot be sent."""
     never = list(refused({name: None}))
     for message in never:
         yield field, message

@@ -64,7 +64,7 @@ def session_ids(context: RunContext) -> Iterator[str]:
 
 
 def refuse_tool_mocks(trial: Trial, agent_type: str) -> None:
-    """Refuse a case with `tool_mocks` for an agent that calls its tools itself.
+    """Reject a case with `tool_mocks` for an agent that calls its tools itself.
 
     Raises:
         TrialError: the case has them.

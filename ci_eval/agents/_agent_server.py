@@ -108,16 +108,17 @@ class ServedAgent(CallingModels, NetworkAgent, _Startable):
         yield from self.wrong_start(address, context)
 
     def wrong_gateway(self, address: str | None, context: RunContext) -> Faults:
-        """Yield the errors in how models are called."""
+        """Yield the errors in the options for calling models."""
         if self.models is None:
             return
         yield from self.wrong_models(context)
         if self.launched is None:
-            message = "needs `start`: a server that is running already calls its models itself, and"
-            yield "models", f"{message} only a process that ci-eval starts finds the gateway"
+            message = "needs `start`: a server that is already running calls its models directly;"
+            yield "models", f"{message} only a process that ci-eval starts uses the gateway"
         for name in variables_in(address or "", *self.headers.values()):
             if name in KEYS:
-                yield "models", f"keeps {name!r} from the agent, so it cannot be sent to it"
+                hidden = f"hides {name!r} from the agent, so its address and `headers` cannot"
+                yield "models", f"{hidden} contain this key"
 
     def wrong_start(self, address: str | None, context: RunContext) -> Faults:
         """Yield the errors in the options that start the server at `address`."""
@@ -152,7 +153,7 @@ class ServedAgent(CallingModels, NetworkAgent, _Startable):
                 await server.stop()
 
     def launch(self, port: int, context: RunContext) -> Launch:
-        """Return how to start the server on `port`."""
+        """Return the launch of the server on `port`."""
         name, *arguments = self.launched or ("",)
         argv = (name, *(each.replace(PORT, str(port)) for each in arguments))
         env = {key: value and value.replace(PORT, str(port)) for key, value in self.env.items()}
@@ -176,7 +177,7 @@ class Server:
         self._exited = asyncio.Event()
         self._models = models
         self._variables: Mapping[str, str] = {}
-        """Those that lead the process to the gateway."""
+        """The environment variables that direct the process to the gateway."""
         self._turns = Turns(self._stop_process) if models.gateway else None
         self._numbers = count(1)
 
@@ -205,7 +206,7 @@ class Server:
         return await asyncio.shield(self._starting)
 
     async def hold(self, trial: Trial, begin: Callable[[], Awaitable[Session]]) -> Session:
-        """Begin a conversation; behind the gateway, once the one before is over."""
+        """Begin a conversation; behind the gateway, only once the previous one is over."""
         if self._turns is None:
             return await begin()
         inner = await self._turns.take(begin)
@@ -213,7 +214,7 @@ class Server:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
-        """Add the server's exit, if that caused a connection error, and its output to errors."""
+        """Add the server's output to errors, and its exit if that caused a connection error."""
         child = self._child
         before = child.stderr.size if child else 0
         try:

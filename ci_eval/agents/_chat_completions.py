@@ -17,7 +17,7 @@ from ci_eval.records.errors import TrialError
 from ci_eval.runtime.http import Request
 
 MAX_TOOL_CALLS = 1000
-"""The most tool calls of one streamed response."""
+"""Maximum number of tool calls in one streamed response."""
 _NO_ANSWER = {
     "length": "it was cut off at the token limit; raise `max_completion_tokens` in `settings`",
     "content_filter": "the provider's content filter blocked it",

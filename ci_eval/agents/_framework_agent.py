@@ -42,7 +42,7 @@ ObjectName = Annotated[str, AfterValidator(_named)]
 class Framework(CallingModels, UnderPython, Agent):
     """An agent of a framework, in its own worker processes.
 
-    Its adapter's file, and the field with the target, have the name of its type.  The other fields
+    Its adapter's file and the field with the target are named after its type.  The other fields
     that a subclass adds are the adapter's options.
     """
 
@@ -66,7 +66,7 @@ class Framework(CallingModels, UnderPython, Agent):
         return str(getattr(self, self.type_name))
 
     def targets(self) -> Iterator[tuple[str, str]]:
-        """Yield the agent; a folder is none."""
+        """Yield the field of the agent, unless its target is a folder."""
         if TARGET.fullmatch(self.target):
             yield self.type_name, self.target
 
@@ -108,7 +108,7 @@ def validated(fields: Mapping[str, Json], message: Content) -> Invocation:
     """Validate the invocation of an adapter.
 
     Raises:
-        TrialError: it is invalid, as the adapter does not fit the version of the framework.
+        TrialError: it is invalid, because the adapter does not fit the version of the framework.
 
     """
     try:

@@ -2,12 +2,12 @@
 
 It is sandboxed Jinja, for requests and answers.  JMESPath is shorter for answers, but cannot write
 requests, so users would have to learn two languages; and it would be another package to install,
-without types, while Jinja is a dependency already.  Dotted paths alone could neither choose
+without types, while Jinja is already a dependency.  Dotted paths alone could neither choose
 (`answer.text or answer.error`) nor filter (`answer.steps | selectattr("kind", "equalto", "tool")`).
 
-In a request, a text is a template, `Bearer {{ session.id }}`; one that is only an expression,
-`{{ history }}`, becomes its value, of any JSON type.  Answers are read by expressions without
-braces.  `a.b` is the key `b` of `a`, never a Python method.
+In a request, a text is a template, such as `Bearer {{ session.id }}`; a text that is a single
+expression, such as `{{ history }}`, becomes its value, of any JSON type.  Answers are read by
+expressions without braces.  `a.b` is the key `b` of `a`, never a Python method.
 """
 
 import json
@@ -25,7 +25,7 @@ from ci_eval.text.sanitize import one_line
 from ci_eval.text.suggest import did_you_mean
 
 MAX_ELEMENTS = 100_000
-"""The most elements of a list that an expression returns."""
+"""Maximum number of elements of a list that an expression returns."""
 SHOWN_CHARS = 200
 _EVALUATION_ERRORS = (
     *(ArithmeticError, AttributeError, LookupError, NameError, RecursionError),
@@ -183,7 +183,7 @@ def _expression(text: str) -> str:
 
 
 Form = Annotated[Json, AfterValidator(_template)]
-"""JSON of a request, whose texts are templates."""
+"""The JSON of a request; its texts are templates."""
 Template = Annotated[str, AfterValidator(_template)]
 """A template for a text of a request."""
 Expression = Annotated[str, AfterValidator(_expression)]
@@ -222,7 +222,7 @@ def _environment(of: Literal["texts", "addresses", "expressions"]) -> Any:
 
 
 def _in_text(value: Any) -> Any:
-    """Return a value for use in a text: unchanged if text, else as JSON."""
+    """Return a value for use in a text: unchanged if it is text, else as JSON."""
     if isinstance(value, str) or _plain(value) is Nothing:
         return value  # undefined values raise their own error
     return "" if value is None else json.dumps(_plain(value), ensure_ascii=False)

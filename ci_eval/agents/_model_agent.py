@@ -1,4 +1,4 @@
-"""Common options of agents that are a model with an instruction and canned tools."""
+"""Common options of agents that consist of a model, an instruction and canned tools."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import read_text
 
 SHOWN_CHARS = 200
-"""How much of a call's arguments a message shows, in characters."""
+"""How many characters of a call's arguments a message shows."""
 
 
 class InstructionFile(Record):
@@ -63,10 +63,10 @@ class Prompted(Record):
     schema."""
     results: CannedResults
     """Canned results of the tools by name, as in `tool_mocks` of a case, which takes precedence.
-    Tools are never really called: a call without a canned result is an error, whatever `unmatched`
-    says."""
+    Tools are never actually called: a call without a canned result is an error, regardless of
+    `unmatched`."""
     max_calls: int = Field(default=10, ge=1)
-    """The most requests to the model in one invocation."""
+    """Maximum number of requests to the model in one invocation."""
 
     @field_validator("tools")
     @classmethod
@@ -134,7 +134,7 @@ def filled_in(instruction: str, state: Mapping[str, Json]) -> str:
 
 
 class CannedTools:
-    """The canned tools of one conversation, which count their calls."""
+    """The canned tools of one conversation, with the counts of their calls."""
 
     def __init__(self, results: CannedResults, trial: Trial) -> None:
         given = ToolMocks(tools=results)

@@ -1,4 +1,4 @@
-"""Retries of calls to a model that is an agent."""
+"""Retries of calls to a model that is itself the agent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,9 +19,9 @@ T = TypeVar("T")
 async def retried(
     call: Callable[[], Awaitable[T]], wait: Callable[[TrialError], float | None]
 ) -> T:
-    """Return the result of `call`, retried after errors that may pass.
+    """Return the result of `call`, retried after errors that may be temporary.
 
-    `wait` returns the minimum pause that the provider asks for with an error, in seconds, or `None`
+    `wait` returns the minimum pause in seconds that the provider requests with an error, or `None`
     if a retry is pointless.
 
     Raises:

@@ -1,6 +1,6 @@
-"""Conversations with a server behind the model gateway, which holds one at a time.
+"""Conversations with a server behind the model gateway, one at a time.
 
-Nothing else tells which of several conversations a server calls a model for.
+With several at once, nothing would tell for which conversation the server calls a model.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from ci_eval.runtime.trial_clock import TrialClock
 
 
 class Turns:
-    """Lets one conversation begin when the one before is over.
+    """Lets each conversation begin when the previous one is over.
 
-    `stop` ends the process of the server, which starts again when it is needed.
+    `stop` ends the process of the server, which restarts when it is needed.
     """
 
     def __init__(self, stop: Callable[[], Awaitable[None]]) -> None:
@@ -33,9 +33,9 @@ class Turns:
             raise
 
     async def end(self, *, is_busy: bool) -> None:
-        """Let the next conversation begin; a server that may still be `is_busy` is stopped.
+        """Let the next conversation begin; if the server may still be busy, stop it.
 
-        Else its calls of models would count for the next one.
+        Otherwise its model calls would count for the next conversation.
         """
         try:
             if is_busy:

@@ -44,7 +44,7 @@ _FAILURES: Mapping[str, str] = {
 class A2A(ServedAgent, Agent):
     """An agent reached by the Agent2Agent protocol, version 0.3 or 1.0, over JSON-RPC.
 
-    Its card names the address for messages, the version, and whether answers are streamed.  All
+    Its card states the address for messages, the version, and whether answers are streamed.  All
     messages of a case share the context that the agent assigns to the first.  A running task is
     polled until it ends; its artifacts are the response or, without artifacts, the agent's last
     message.  A task that failed, was rejected or canceled is an error with the agent's message.
@@ -52,8 +52,8 @@ class A2A(ServedAgent, Agent):
     An agent that requires input waits for the call `input_required`, with its question as the
     argument `message`: `human_answers` of the case may answer it.  ADK's servers (`to_a2a`) wait
     for the tools themselves, and are answered like ADK's own agents; they also report their tool
-    calls.  Others do not, so criteria for tools are errors.  The protocol does not support the
-    session state of a case.
+    calls.  Other servers do not report them, so criteria for tools are errors.  The protocol does
+    not support the session state of a case.
     """
 
     takes_state: ClassVar[bool] = False
@@ -106,7 +106,7 @@ class _Running:
         return _Conversation(self, found, next(self._names), memento or {})
 
     async def _interface(self) -> wire.Interface:
-        """Return the interface that the card names.
+        """Return the interface from the agent card.
 
         Raises:
             TrialError: there is no card, or it cannot be used.
@@ -211,7 +211,7 @@ def _result(request: Request, body: Json) -> wire.Update:
     answer = body if isinstance(body, dict) else {}
     if isinstance(error := answer.get("error"), dict):
         why = request.quoted(f"{error.get('message')} {error.get('data') or ''}".strip())
-        message = f"{request.shown} answered the error {error.get('code')}: {why}"
+        message = f"{request.shown} returned the error {error.get('code')}: {why}"
         raise TrialError("raised", message)
     try:
         return wire.read_update(answer.get("result"))

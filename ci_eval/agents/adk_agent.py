@@ -21,10 +21,10 @@ from ci_eval.text.yaml_files import MAX_CONFIG, read_text
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _AGENT_NAMES = ("root_agent", "app", "get_agent_async")
-"""The names that an agent may have in its module; the first is the usual one."""
+"""The possible names of an agent in its module; the first is the usual one."""
 _AGENT_FILES = ("__init__.py", "agent.py", "root_agent.yaml")
 MAX_EVENTS = 2000
-"""The most events of a memento; longer conversations have none."""
+"""Maximum number of events in a memento; longer conversations have no memento."""
 
 
 @agent("adk")
@@ -33,12 +33,12 @@ class Adk(Framework):
 
     In its folder it is the `app` of the module `agent`, else `root_agent`, else the result of
     `get_agent_async()`, else `root_agent.yaml`.  The nearest `.env`, in its folder or above, is
-    read; variables that are already set take precedence.  An `App` brings its plugins and its
-    configuration.
+    read; variables that are already set take precedence.  An `App` is used with its plugins and
+    its configuration.
 
-    The trace is what `adk eval` of the same version stores.  But each conversation has its own
-    sessions, artifacts and memory, and toolsets stay open until all conversations have ended.  A
-    long-running call that is not answered in the same run, a request for confirmation and a
+    The trace is what `adk eval` of the same version stores.  However, each conversation has its
+    own sessions, artifacts and memory, and toolsets stay open until all conversations have ended.
+    A long-running call that is not answered in the same run, a request for confirmation and a
     request for input wait for an answer.  A canned result replaces a tool of any toolset, after
     the agent's callbacks and the tool's request for confirmation.  A canned error is passed to
     the model as `{"error": message}`.
@@ -80,7 +80,7 @@ class Adk(Framework):
             path = next((each / ".env" for each in within if (each / ".env").is_file()), None)
             text = read_text(path, shown=".env", most=MAX_CONFIG) if path else ""
         except UsageError:
-            return {}  # the folder is wrong, which `check` says, or ADK cannot read the file either
+            return {}  # the folder is wrong, as `check` reports, or ADK cannot read the file either
         from dotenv import dotenv_values
 
         found = dotenv_values(stream=io.StringIO(text), interpolate=False)

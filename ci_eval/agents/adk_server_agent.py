@@ -30,7 +30,7 @@ from ci_eval.text.suggest import did_you_mean
 OPEN_S = 60.0
 """Timeout for opening a session on a server that is ready."""
 OLD = (2, 3)
-"""The last version of ADK that keeps less of a run."""
+"""The last version of ADK that keeps less data of a run."""
 
 
 @agent("adk_server")
@@ -44,8 +44,8 @@ class AdkServer(ServedAgent, Agent):
     own user.  The session is not deleted.  Its last state is the final state.
 
     The trace is as with the `adk` agent, but without the models' instructions and tools, which
-    servers do not report.  Tools cannot be canned.  A run whose connection was lost is an error,
-    with the events received before.
+    servers do not report.  Tools cannot have canned results.  A run that loses its connection is
+    an error, with the events received before.
     """
 
     adk_server: str | None
@@ -163,7 +163,7 @@ class _Conversation(Session):
     place: Place
     rules: Rules
     pending: dict[str, list[str]] = field(default_factory=dict)
-    """The ids of event and invocation of each pending call."""
+    """The event id and invocation id of each pending call."""
     is_whole: bool = True
     """Whether every run was received to its end."""
 

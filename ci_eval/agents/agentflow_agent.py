@@ -15,11 +15,11 @@ from ci_eval.records.trials import Trial
 class AgentFlow(Framework):
     """A graph of AgentFlow (10xGraph), `module:name`, in its own worker processes.
 
-    The trajectory is the messages of its nodes, each with the name of its node, including those of
-    plain functions and calls of tools that raise.  `nodes` are all visited nodes, including
-    `__start__` and tool nodes.  Each conversation is a separate thread, which begins with the
-    fields of the case's session state that the graph's state has; the final state is the state
-    without messages.  A graph that calls `interrupt()` waits for an answer to
+    The trajectory consists of the messages of its nodes, each with the name of its node, including
+    those of plain functions and calls of tools that raise.  `nodes` are all visited nodes,
+    including `__start__` and tool nodes.  Each conversation is a separate thread, which begins
+    with those fields of the case's session state that the graph's state also has; the final state
+    is the state without messages.  A graph that calls `interrupt()` waits for an answer to
     `interrupt(value=…)`, at a breakpoint to `interrupt(node=…)`, at a remote tool to the call.
     """
 
@@ -32,7 +32,7 @@ class AgentFlow(Framework):
     of a case adds to it."""
 
     def opening(self, trial: Trial, session_id: str) -> dict[str, Any]:
-        """Return the session, with the config that AgentFlow's files give a case."""
+        """Return the session, with the case's config from AgentFlow's files, if any."""
         session = super().opening(trial, session_id)
         given = trial.case.session_input
         config = (given.model_extra or {}).get("config") if given else None

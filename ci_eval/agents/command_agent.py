@@ -1,4 +1,4 @@
-"""Commands as agents, which exchange lines of JSON."""
+"""Commands as agents that exchange lines of JSON."""
 
 import asyncio
 import time
@@ -161,7 +161,7 @@ class _Process:
         self._lines.append(line)
         self._answered.set()
         if len(self._lines) > 1:
-            self.child.kill()  # its answers are useless from now on
+            self.child.kill()  # its further answers are useless
 
     def _on_end(self) -> None:
         self._ended.set()

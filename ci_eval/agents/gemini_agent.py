@@ -26,18 +26,18 @@ from ci_eval.text.sanitize import one_line
 if TYPE_CHECKING:
     from google.genai import types
 
-_TOOLS = "they are what 'tools' of the agent says"
+_TOOLS = "the agent's 'tools' define them"
 _TEXT = "an agent answers with text"
 REFUSED: Mapping[str, str] = {
-    "system_instruction": "it is what 'instruction' of the agent says",
+    "system_instruction": "the agent's 'instruction' defines it",
     "tools": _TOOLS,
     "automatic_function_calling": _TOOLS,
-    "candidate_count": "one answer is read; set 'run.repeats' to try more often",
+    "candidate_count": "only one answer is read; set 'run.repeats' for more attempts",
     "response_modalities": _TEXT,
     "speech_config": _TEXT,
     "image_config": _TEXT,
 }
-"""Settings that conflict with the agent's options, and why."""
+"""Settings that conflict with the agent's options, with the reasons."""
 NewId = Callable[[], str]
 """Returns a new id for a call without one."""
 
@@ -56,7 +56,7 @@ class Gemini(Prompted, GeminiAccess, Agent):
     """One of Google's models, with an instruction and tools with canned results.
 
     Use it to test a prompt and tool declarations before there is an agent around them.  The model
-    is accessed by the environment variables that google-genai reads, as for the
+    is accessed with the environment variables that google-genai reads, as for the
     [judge](judges.md#gemini); options set here take precedence.  A call that fails temporarily
     (status 408, 409, 425, 429 or 500 and above, or no response) is attempted up to four times.
 
@@ -116,7 +116,7 @@ class _Running:
         self._config: types.GenerateContentConfig | None = None
         """The config shared by all conversations."""
         self._fatal = ""
-        """The error that makes further requests useless."""
+        """The error that makes further requests pointless."""
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # it always is
@@ -187,7 +187,7 @@ class _Running:
 
 
 def _wait(error: TrialError) -> float | None:
-    """Return the minimum pause before a retry; `None` if a retry is useless."""
+    """Return the minimum pause before a retry; `None` if a retry is pointless."""
     if isinstance(error, JudgeError) and error.passing:
         return error.after_s or 0.0
     return None

@@ -31,7 +31,7 @@ DEFAULT_BODY: Mapping[str, Json] = {
     "session": "{{ session }}",
 }
 MAX_EVENTS = 100_000
-"""The most events of a streamed answer."""
+"""Maximum number of events in a streamed answer."""
 _ORIGIN = re.compile(r"https?://[^/?#]*")
 END = "[DONE]"
 """The last event of many services, which is not JSON."""
@@ -46,7 +46,7 @@ class Http(ServedAgent, Agent):
     including it, as `[{"role": "user" | "assistant", "content"}]`, `{{ history }}` the previous
     turns, as `[{"message", "response", "tool_calls"}]`, `{{ session }}` the object `{"id",
     "app_name", "user_id", "state"}`.  A text that is only an expression keeps its JSON type:
-    `"{{ history }}"` is a list.  A case with `tool_mocks` is refused, unless the body passes them
+    `"{{ history }}"` is a list.  A case with `tool_mocks` is rejected, unless the body passes them
     as `{{ tool_mocks }}` to a service that uses them.
 
     The response is read by expressions without braces, such as `answer.choices[0].message.text`,
@@ -76,8 +76,8 @@ class Http(ServedAgent, Agent):
     the tool calls are unknown; `answer.calls or []` means that there were none."""
     usage: expressions.Expression | None = None
     """The object with `input_tokens` and `output_tokens` (or `prompt_tokens` and
-    `completion_tokens`) and `cost_usd`. Tokens are only counted if the tool calls are known, as a
-    trace stores them together."""
+    `completion_tokens`) and `cost_usd`. Tokens are only counted if the tool calls are known,
+    because a trace stores them together."""
     state: expressions.Expression | None = None
     """The session state, an object; the last one is the final state."""
     session: expressions.Expression | None = None
@@ -123,7 +123,7 @@ class _Running:
         asked = expressions.asked_for([self.agent.http, self.agent.body])
         if "tool_mocks" not in asked:
             refuse_tool_mocks(trial, self.agent.type_name)
-        await self.server.address()  # the start of the server does not count as time of the trial
+        await self.server.address()  # the server's start does not count towards the trial's time
         session = opening(trial, next(self.session_ids))
         if self.agent.session:
             session["id"] = None

@@ -13,12 +13,13 @@ from ci_eval.records.cases import Json
 class LangGraph(Framework):
     """A graph of LangGraph, `module:name`, in its own worker processes.
 
-    The trajectory is the messages that its nodes write to the state, each with the name of its
-    node; `parent/node` is a node of a subgraph.  `nodes` are those that wrote to the state, in the
-    order in which they finished.  Each conversation is a separate thread of the graph's
-    checkpointer, or of one in memory if it has none.  The thread begins with the keys of the case's
-    session state that the graph's state has; the final state is the state as JSON.  An interrupted
-    graph waits for an answer to `interrupt(value=…)`, at a breakpoint to `interrupt(before=[…])`.
+    The trajectory consists of the messages that its nodes write to the state, each with the name of
+    its node; `parent/node` is a node of a subgraph.  `nodes` are those that wrote to the state, in
+    the order in which they finished.  Each conversation is a separate thread of the graph's
+    checkpointer, or of one in memory if the graph has none.  The thread begins with those keys of
+    the case's session state that the graph's state also has; the final state is the state as JSON.
+    An interrupted graph waits for an answer to `interrupt(value=…)`, at a breakpoint to
+    `interrupt(before=[…])`.
     """
 
     langgraph: ObjectName

@@ -10,9 +10,9 @@ from ci_eval.plugins.points import agent
 class OpenAIAgents(Framework):
     """An agent of the OpenAI Agents SDK, `module:name`, in its own worker processes.
 
-    The trajectory is the items of a run, each with the name of its agent; a handoff is a call of
-    its tool, `transfer_to_…`.  The next message goes to the agent that responded last, with the
-    whole conversation.  A call that needs approval waits for the answer `true` or `false`.
+    The trajectory consists of the items of a run, each with the name of its agent; a handoff is a
+    call of its tool, `transfer_to_…`.  The next message goes to the agent that responded last, with
+    the whole conversation.  A call that needs approval waits for the answer `true` or `false`.
     The SDK's tracing is disabled.
     """
 
@@ -24,4 +24,4 @@ class OpenAIAgents(Framework):
     """A function that gets the session state, a dictionary, and returns the context of the run;
     default: the dictionary itself. The final state is the context as JSON."""
     max_turns: int = Field(default=10, ge=1)
-    """The most model calls for one message."""
+    """Maximum number of model calls for one message."""

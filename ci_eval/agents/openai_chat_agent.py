@@ -49,7 +49,7 @@ class OpenAIChat(Prompted, NetworkAgent, Agent):
     Use it to test a prompt and tool schemas before there is an agent around them.  Any service
     with `/chat/completions` works: OpenAI, vLLM, Ollama, a gateway; no package is needed.  A
     request that fails temporarily (status 408, 409, 429 or 500 and above) is attempted up to four
-    times, after the pause that the service asks for.
+    times, after the pause that the service requests.
 
     Each model response is an event with its usage, and with its cost if the model's price is known.
     A refusal is a response.  A response that was cut off or filtered is final if it has content,
@@ -155,7 +155,7 @@ class _Running:
         return assembly.body
 
     def _wait(self, error: TrialError) -> float | None:
-        """Return the minimum pause before a retry; `None` if a retry is useless."""
+        """Return the minimum pause before a retry; `None` if a retry is pointless."""
         if error.kind != "connection":
             return None
         if not isinstance(error, StatusError):
@@ -183,7 +183,7 @@ class _Conversation(ModelSession):
 
 
 def _with_unique_ids(content: Content, said: list[Content]) -> Content:
-    """Return `content` with an id for every call that is unique in `said`; not all have one."""
+    """Return `content` with an id for every call, unique in `said`; some calls have no own id."""
     taken = {call.id for each in said for call in calls_of(each)} | {None}
     fresh = fresh_ids("call-", [*said, content])
     parts = []

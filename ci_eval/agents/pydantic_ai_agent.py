@@ -8,10 +8,10 @@ from ci_eval.plugins.points import agent
 class PydanticAI(Framework):
     """An agent of Pydantic AI, `module:name`, in its own worker processes.
 
-    The trajectory is the messages of a run; the call of an output tool is the final response
-    instead.  An output that is not text is converted to JSON.  If the agent's `output_type` has
-    `DeferredToolRequests`, a call that needs approval waits for the answer `true` or `false`, and a
-    deferred call for its tool's result.  A canned `error` is raised as `ToolFailed`.
+    The trajectory consists of the messages of a run, except that the call of an output tool is the
+    final response.  An output that is not text is converted to JSON.  If the agent's `output_type`
+    includes `DeferredToolRequests`, a call that needs approval waits for the answer `true` or
+    `false`, and a deferred call for its tool's result.  A canned `error` is raised as `ToolFailed`.
     """
 
     pydantic_ai: ObjectName

@@ -43,8 +43,8 @@ class Python(CallingModels, PythonTarget, Agent):
     is_portable: ClassVar[bool] = True
 
     threads: int | None = Field(default=None, ge=1)
-    """The most concurrent conversations per worker; 1 for a callable that is not thread-safe.
-    Default: as many as `run.concurrency` allows."""
+    """Maximum number of concurrent conversations per worker; 1 for a callable that is not
+    thread-safe. Default: as many as `run.concurrency` allows."""
     workers: int = Field(default=1, ge=1, le=256)
     """Number of worker processes; more than one only helps if Python code is the bottleneck."""
 

@@ -34,11 +34,11 @@ from ci_eval.text.yaml_files import reading
 
 @agent("recorded")
 class Recorded(Agent):
-    """Recorded conversations: from `run --record`, another tool, or your own.
+    """Recorded conversations, from `run --record`, another tool, or your own code.
 
     The file has one JSON object per line, `{"eval_id", "invocations": [ADK Invocation, …]}`,
     optionally with `agent`, `evalset`, `repeat`, `final_state` and `error`.  Or it has one of the
-    formats that `ci-eval list recordings` names, such as OpenTelemetry traces, detected from its
+    formats listed by `ci-eval list recordings`, such as OpenTelemetry traces, detected from its
     content.  Such files may have up to 64 MiB; our own format has no limit.
 
     A conversation belongs to the case with its id.  In a file without case ids, it belongs to the
@@ -46,12 +46,13 @@ class Recorded(Agent):
     user messages in the same order.  Several conversations of a case are its repeats 0, 1, 2 … in
     the order of the file, in every format.  A line of our own format with `repeat` is that repeat,
     and replaces an earlier line with the same number.  If lines name several agents, those with
-    the agent's name in the configuration are used.  Conversations of no case are ignored.
+    the agent's name in the configuration are used.  Conversations that belong to no case are
+    ignored.
 
-    If a case asks something else than its recording, the trial is the error `not_recorded`: record
-    the case again.  Of each message, the text is compared, except for white space.  Messages of
-    scenarios are not compared, nor messages without text, nor those of traces (`otel`,
-    `openinference`), where a prompt may surround the user's words.
+    If the messages of a case differ from its recording, the trial is the error `not_recorded`:
+    record the case again.  Only the texts are compared, ignoring white space.  There is no
+    comparison for scenarios, for messages without text, and for traces (`otel`, `openinference`),
+    where a prompt may surround the user's words.
     """
 
     converses: ClassVar[bool] = False
@@ -108,13 +109,13 @@ class _Index:
     by_case: dict[_Owner, dict[str | None, _Place]] = field(default_factory=dict)
     """By agent, evalset and repeat, then by case."""
     agents: dict[str | None, None] = field(default_factory=dict)
-    """The recorded agents; `None` for lines that name none."""
+    """The recorded agents; `None` for lines that name no agent."""
     by_session: dict[str, list[Recording]] = field(default_factory=dict)
     """Conversations without a case, by their session in the file."""
     by_texts: dict[tuple[str, ...], list[Recording]] = field(default_factory=dict)
     """Conversations without a case, by the user's messages."""
     verbatim: bool = True
-    """Whether they have the user's own words."""
+    """Whether the recordings have the user's own words."""
 
     def add(self, found: Iterable[Recording]) -> None:
         """Add conversations."""
@@ -305,9 +306,9 @@ def _refuse_other_words(found: Recording, trial: Trial, shown: str) -> None:
 
 
 _REDACTED = re.compile(r"\[\w+\]")
-"""A secret in a recording, which the case may still have."""
+"""A redacted secret in a recording; the case may still contain it."""
 _SHOWN = 100
-"""Characters of a message that an error shows, around the first difference."""
+"""How many characters of a message an error shows, around the first difference."""
 _UNKNOWN_AGENT = "but not from this agent; give this agent the name of one of them"
 _MATCHING = (
     "they are matched by the session, if it has the id of the case, or by exactly the same user "

@@ -1,4 +1,4 @@
-"""The arms of a run: the change, and in doubt the merge base beside it."""
+"""The arms of a run: the change and, if the verdict is in doubt, its merge base."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ class Round(NamedTuple):
     drawn: Sequence[tuple[Arm, Redraw]]
     """The trials of each arm."""
     added: tuple[int, int] = (0, 0)
-    """The number of trials of the change and of its base arm that were not planned."""
+    """The numbers of unplanned trials: of the change, and of its base arm."""
 
 
 async def play(drawn: Round, participants: Participants, *, concurrency: int) -> None:
@@ -66,7 +66,7 @@ async def play(drawn: Round, participants: Participants, *, concurrency: int) ->
 
 @contextmanager
 def _refusal_alone() -> Iterator[None]:
-    """Raise a `UsageError` by itself, out of the groups in which tasks raise it."""
+    """Raise a `UsageError` by itself, without the exception groups of the tasks."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -102,7 +102,7 @@ async def _play(drawn: Round, participants: Participants, concurrency: int) -> N
 
 
 def connected(drawn: Round, parts: Sequence[Part]) -> AbstractAsyncContextManager[Cluster | None]:
-    """Connect to the machines for a round."""
+    """Connect to the machines that run a round."""
     arm = drawn.drawn[0][0]
     folders = [part.context.root for part in parts]
     folder = arm.collector.folder.absolute()
@@ -110,14 +110,14 @@ def connected(drawn: Round, parts: Sequence[Part]) -> AbstractAsyncContextManage
 
 
 class Confirmation(NamedTuple):
-    """What the merge base showed in the job of a run."""
+    """What was observed of the merge base in the job of a run."""
 
     base: Past | None = None
-    """The agents that could be run, and what they showed; `None` if there are none."""
+    """The agents that could be run, and their results; `None` if there are none."""
     trials: int = 0
     """The number of trials of the merge base."""
     unconfirmed: str = ""
-    """Why agents could not be run although there was doubt; empty if they could."""
+    """Why agents could not be run although the verdict was in doubt; empty if they could."""
 
 
 NOT_CONFIRMED = Confirmation()
@@ -125,7 +125,7 @@ NOT_CONFIRMED = Confirmation()
 
 @dataclass
 class _Failing:
-    """The agents of the merge base of which no trial could be observed so far."""
+    """The agents of the merge base that have not had an observable trial so far."""
 
     first: dict[str, str] = field(default_factory=dict)
     """The first error of each agent that had one."""
@@ -167,7 +167,7 @@ def confirmed_by(base: Collected) -> Confirmation:
 
 @dataclass
 class _BaseProgress(Progress):
-    """Progress of the base arm: its trials are counted, its failures are not the change's."""
+    """Progress of the base arm: its trials count, but its failures are not the change's."""
 
     shown: Progress
     failing: _Failing = field(default_factory=_Failing)
@@ -195,9 +195,9 @@ class Arms:
     """Closes the base arm at the end of the run."""
     base: Arm | None = None
     unconfirmed: str = ""
-    """Why there is no base arm although there was doubt; empty if there is one."""
+    """Why there is no base arm although the verdict was in doubt; empty if there is one."""
     _alike: frozenset[str] = frozenset()
-    """The agents whose calls of models are replayed, with the same answers in both arms."""
+    """The agents whose model calls are replayed, with the same answers in both arms."""
     _meta: RunMeta = field(init=False)
     """The metadata of the base arm."""
     _progress: _BaseProgress = field(init=False)
@@ -224,7 +224,7 @@ class Arms:
         """Return the further trials of a shard.
 
         Raises:
-            UsageError: some cannot be run.
+            UsageError: not all of them can be run.
 
         """
         redraw, count, way_to_make = shard
@@ -235,7 +235,7 @@ class Arms:
             base = Redraw.of(redraw.base).within(self.base.plan, self._still)
         drawn = self._round(Redraws(change, base))
         if (possible := sum(drawn.added)) != count:
-            message = f"the plan has {count} trials of this shard, but {possible} can be run"
+            message = f"the plan has {count} trials for this shard, but {possible} can be run"
             why = self.unconfirmed and f"no merge base: {self.unconfirmed}"
             raise UsageError(message, hint=why or way_to_make)
         return drawn
@@ -249,7 +249,7 @@ class Arms:
     def planned_rounds(self) -> Iterator[Round]:
         """Yield the rounds that depend on no result.
 
-        They are all trials of the change and, if nothing is stored to compare with, of its base.
+        These are all trials of the change and, if no stored run can be compared with, of its base.
         """
         plan = self.change.plan
         yield Round([(self.change, Redraw(range(1), frozenset(plan.pairs)))])
@@ -264,13 +264,13 @@ class Arms:
 
     @property
     def _may_prepare(self) -> bool:
-        """Whether the base arm would be prepared in a doubt."""
+        """True if the base arm would be prepared once the verdict is in doubt."""
         confirm = self.change.plan.config.gate.confirm
         return self.base is None and confirm == "both" and not self.unconfirmed
 
     @property
     def _still(self) -> frozenset[str]:
-        """The agents of which further trials would tell nothing new."""
+        """The agents whose further trials would show nothing new."""
         plan, env = self.change.plan, self.change.context.env
         if self._may_prepare:
             return still_agents(plan, env, plan.config.agents)
@@ -279,7 +279,7 @@ class Arms:
     def _redraws(self) -> Redraws | None:
         store = self.change.plan.config.baseline
         if self.baseline is None or store is None or (store.stores and not self.baseline.runs):
-            return None  # `gate.on_missing` says what a store that is still empty means
+            return None  # `gate.on_missing` decides what an empty store means
         plan, tally = self.change.plan, self.change.collector.tally
         plans, base = Plans(plan, still=self._still), None
         if self.base:
@@ -288,7 +288,7 @@ class Arms:
                 plans = Plans(plan, self.base.plan, self._still)
                 base = meta, self.base.collector.tally
         elif self._may_prepare:
-            # As if it knew everything.
+            # As if the merge base had all agents and cases.
             plans, base = Plans(plan, plan, self._still), (self.meta, Tally())
         return next_round(plans, self.meta, self.baseline.runs, tally, base)
 
@@ -327,6 +327,6 @@ def base_folder(folder: Path) -> Path:
 
 
 def clear_base(folder: Path, *, resume: bool) -> None:
-    """Remove what an earlier run left of its base arm; a resumed run keeps the traces."""
+    """Remove the files of an earlier run's base arm; a resumed run keeps the traces."""
     for name in (RUN_FILE,) if resume else (RUN_FILE, TRACES_FILE, UNDERWAY_FILE):
         remove_files(base_folder(folder), name)

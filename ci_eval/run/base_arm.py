@@ -1,8 +1,8 @@
 """The base arm: the agents of the merge base, run in the same job on the same cases.
 
-What a day, a provider or a broken fixture does to scores, it does to both arms.  So if they differ,
-it is because of the change.  The merge base alone decides what its agents are: its files are taken
-from the clone into a work tree of their own, and its configuration there says how to run them.  The
+The day, a provider or a broken fixture affects the scores of both arms alike, so a difference
+between them is due to the change.  The merge base alone defines its agents: its files are checked
+out from the clone into a separate work tree, and its configuration there says how to run them.  The
 change decides which cases are tried and how they are scored; a case takes part if the merge base
 has it with the same content.
 """
@@ -36,7 +36,7 @@ from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text.sanitize import one_line
 
 MAX_REASON = 300
-"""How much is shown of the reason why there is no base arm, in characters."""
+"""How many characters of the reason for a missing base arm are shown."""
 
 
 class NoBaseArmError(Exception):
@@ -48,13 +48,13 @@ class BaseArm:
     """The agents of the merge base and what they are tried on."""
 
     plan: Plan
-    """The plan of the change with the agents of the merge base, limited to what both know."""
+    """The plan of the change with the agents of the merge base, limited to what both have."""
     context: RunContext
     commit: str
     gone: Mapping[str, tuple[str, ...]]
     """The cases of the merge base that the change lacks, by evalset."""
     alike: frozenset[str]
-    """The agents whose calls of models are replayed, with the same answers as in the change."""
+    """The agents whose model calls are replayed, with the same answers as in the change."""
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def _available(context: RunContext, commit: str | None) -> str:
         raise NoBaseArmError(missing)
     if commit is None:
         if not (clone.head and clone.view.parents(clone.head)):
-            raise NoBaseArmError("there is no earlier commit; later commits are compared")
+            raise NoBaseArmError("there is no earlier commit yet; later commits will be compared")
         raise NoBaseArmError(
             "the merge base is unknown; name the base branch in `baseline.base`, and fetch it"
         )
@@ -109,7 +109,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     path = own.root / planned.config.path.name
     if not path.is_file():
         where = f"{planned.config.shown} is not in the merge base {commit[:7]}"
-        raise NoBaseArmError(f"{where}; once it is merged, changes are compared")
+        raise NoBaseArmError(f"{where}; changes are compared once it is merged")
     config = configuration.load(path, shown=f"{commit[:7]}:{planned.config.shown}", context=own)
     own = handed_secrets.with_secrets(own, config)
     before = plan(config, own, repeats=1)
@@ -122,7 +122,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
         if known.get(trial.key.place) == trial.fingerprint
     )
     if not places:
-        raise NoBaseArmError("no agent can be tried on a case that the merge base has, too")
+        raise NoBaseArmError("no agent can run any case that the merge base also has")
     pairs = {pair: each for pair, each in pairs.items() if any(pair == p[:2] for p in places)}
     mixed = replace(planned.config, agents=agents)
     names = () if planned.filtered else {**planned.evalsets, **before.evalsets}
@@ -137,7 +137,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
 
 
 def _answers(agent: Agent, context: RunContext) -> str:
-    """Return a digest of the answers of models that an agent gets; empty if they are not replayed.
+    """Return a digest of the model answers that an agent gets; empty if they are not replayed.
 
     Raises:
         UsageError: the path of its cassette leads out of the repository.
@@ -162,12 +162,12 @@ def _gone(planned: Plan, before: Plan, evalset: str) -> tuple[str, ...]:
 
 
 def _of_base(planned: Plan, mode: str, name: str, options: ModelOptions) -> ModelOptions:
-    """Return the options of an agent of the merge base, in the mode and the limits of the run."""
+    """Return the options of an agent of the merge base, with the mode and limits of the run."""
     return options.in_mode(mode).within(gateway_options(planned.config.agents[name]))
 
 
 def _pretend_clone(tree: Path, commit: str) -> None:
-    """Make the tree the top of a repository, so that paths may lead anywhere in it, as usual."""
+    """Make the tree look like the top of a repository, so that paths may lead anywhere in it."""
     (tree / ".git" / "objects").mkdir(parents=True)
     (tree / ".git" / "refs").mkdir()
     (tree / ".git" / "HEAD").write_text(f"{commit}\n", encoding="utf-8")
@@ -187,5 +187,5 @@ def _agents(planned: Plan, before: Plan) -> Mapping[str, Agent]:
     agents = {name: own for name, agent in found.items() if agent and (own := agent.of_base())}
     if not agents:
         names = ", ".join(found)
-        raise NoBaseArmError(f"the merge base has no version of its own of: {names}")
+        raise NoBaseArmError(f"the merge base has no separate version of: {names}")
     return agents

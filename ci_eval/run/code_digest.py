@@ -1,4 +1,4 @@
-"""Digest of the code that a run evaluates, by which a resumed run knows that it is the same."""
+"""Digest of the code that a run evaluates; a resumed run reuses results of the same code only."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ def code_digest(plan: Plan, context: RunContext) -> str:
     """Return a digest of the tracked files of the repository; empty if there is none.
 
     The configuration and evalsets do not count: results of criteria are never reused, and each
-    case has a fingerprint of its own.  Nor do untracked files, which agents may write.
+    case has a fingerprint of its own.  Untracked files do not count either: agents may write them.
     """
     clone = context.clone
     if clone.head is None:
@@ -44,12 +44,12 @@ def code_digest(plan: Plan, context: RunContext) -> str:
 
 
 def _is_beside(path: bytes, beside: Container[bytes]) -> bool:
-    """Return True if a file does not count; bytecode follows from its source."""
+    """Return True if a file does not count; bytecode is derived from its source."""
     return path in beside or path.endswith(b".pyc")
 
 
 def _path(clone: Clone, shown: str) -> Iterator[bytes]:
-    """Yield git's path of a file; nothing if it is not in the repository."""
+    """Yield the path by which git knows a file; nothing if it is not in the repository."""
     with suppress(GitError):
         yield os.fsencode(clone.inside(os.path.abspath(shown)))  # noqa: PTH100  # a link stays one
 

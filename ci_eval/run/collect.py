@@ -31,7 +31,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop following, whatever ended the run."""
+        """Stop showing progress, however the run ended."""
 
     def began(self, key: TrialKey) -> None:
         """Handle a trial that begins."""
@@ -49,12 +49,12 @@ class Progress:
         """Handle a trial of the base arm."""
 
     def rerun(self, trials: int, base: int) -> None:
-        """Handle trials of the change and of its base arm, added because of a doubt."""
+        """Handle trials of the change and its base arm, added because the verdict is in doubt."""
 
     def reused(self, trials: int, invocations: int, outdated: int) -> None:
         """Handle what was reused from the run that this one resumes.
 
-        `invocations` belong to unfinished trials; `outdated` trials were of other code.
+        `invocations` belong to unfinished trials; `outdated` trials ran other code.
         """
 
 
@@ -68,14 +68,14 @@ class Outputs:
     resume: bool = False
     """Whether traces that the folder already holds are reused."""
     max_failures: int | None = None
-    """The number of trials that did not pass after which no more begin; `None` for all."""
+    """After this many trials that did not pass, no more begin; `None`: no limit."""
     progress: Progress = field(default_factory=Progress)
     publish: Callable[[Report], None] = lambda _: None
     """Called with the report once its documents are written."""
 
 
 _METERED = frozenset({"ci/cost_usd", "ci/model_calls", "ci/tokens"})
-"""Criteria of what the gateway counts."""
+"""Criteria that score what the gateway counts."""
 
 
 @dataclass
@@ -91,15 +91,15 @@ class Tally:
     failures: dict[str, Failure] = field(default_factory=dict)
     """The first error of each agent."""
     unbegun: bool = False
-    """Whether trials were left out, because enough had not passed."""
+    """Whether trials were left out because of `max_failures`."""
     carried_over: int = 0
-    """Trials whose conversations are from the run that this one resumes."""
+    """The number of trials whose conversations were reused from the run that this one resumes."""
     cut_off: dict[str, list[str]] = field(default_factory=dict)
     """The cases whose responses were cut off, by the reason."""
     calls: Counter[str] = field(default_factory=Counter)
-    """The calls of models in trials without an error, by agent, if they are metered."""
+    """The model calls in trials without an error, by agent, if they are metered."""
     refused: Counter[str] = field(default_factory=Counter)
-    """Those of them that were answered with an error."""
+    """The model calls that returned an error, by agent."""
 
     def add(self, result: TrialResult) -> None:
         """Add one result."""
@@ -144,9 +144,9 @@ class Tally:
         return cases.model_copy(update=update)
 
     def _unmetered(self, meta: RunMeta) -> Iterator[str]:
-        """Yield the criteria that judge calls of models, of agents of which no call was seen."""
+        """Yield the criteria that score model calls, with the agents that made no visible call."""
         silent = {agent for agent, calls in self.calls.items() if not calls}
-        # A part of the suite may well call none.
+        # A part of the suite may legitimately call no model.
         names = dict.fromkeys((agent, name) for agent, _, name in self.columns.groups)
         for agent, name in () if meta.filtered else names:
             facts = meta.criteria[name]
@@ -158,16 +158,16 @@ class Tally:
         """Yield remarks on the trials that no score reflects."""
         if self.carried_over:
             carried = counted(self.carried_over, "trial")
-            yield f"carried over from the run that this one resumes: {carried}"
+            yield f"reused {carried} from the run that this one resumes"
         if self.unbegun:
             yield f"stopped after {counted(self.trials, 'trial')}, because of --maxfail"
         for agent, calls in self.calls.items():
             if not calls:
-                message = f"agent {agent!r}: no call of a model passed the gateway, so nothing was"
-                yield f"{message} metered or replayed; does the agent set an address of its own?"
+                message = f"agent {agent!r}: no model call passed the gateway, so nothing was"
+                yield f"{message} metered or replayed; does the agent set its own base URL?"
             elif self.refused[agent] == calls:
-                message = f"agent {agent!r}: every call of a model was answered with an error, so"
-                yield f"{message} no answer of a model was measured"
+                message = f"agent {agent!r}: every model call returned an error, so"
+                yield f"{message} no model answer was measured"
         for reason, those in self.cut_off.items():
             names = list(dict.fromkeys(those))
             cases = "case" if len(names) == 1 else "cases"
@@ -191,7 +191,7 @@ def collected_from(run: Run) -> Collected:
 
 
 class Collector:
-    """Keeps each trace as it lands, and writes results in the order of the trials."""
+    """Stores each trace as it lands, and writes results in the order of the trials."""
 
     def __init__(
         self, plan: Plan, meta: RunMeta, outputs: Outputs, secrets: Secrets, code: str = ""
@@ -254,7 +254,7 @@ class Collector:
 
     @property
     def is_stopped(self) -> bool:
-        """True if so many trials did not pass that no more begin."""
+        """True if no more trials begin because too many did not pass."""
         most = self._outputs.max_failures
         return most is not None and self._failures >= most
 
@@ -269,8 +269,8 @@ class Collector:
             self.tally.carried_over += 1
             return
         if earlier:
-            # A conversation that began anew after all has other durations. Those that went on
-            # elsewhere come back as copies.
+            # A conversation that started over after all has other durations. Conversations that
+            # continued on another machine come back as copies.
             pairs = zip(earlier.invocations, trace.invocations, strict=False)
             self._reused_invocations += sum(one == other for one, other in pairs)
         self._journal.add(trace, trial.fingerprint)
@@ -286,7 +286,7 @@ class Collector:
             self._write(*self._waiting.pop(self._next))
 
     def adopt(self, results: Iterator[TrialResult]) -> None:
-        """Count and write results of another run, which are in the order of the trials."""
+        """Count and write results of another run, which come in the order of the trials."""
         for each in results:
             result = self._secrets.cleaned(each)
             self._outputs.progress.adopted(result)

@@ -39,7 +39,7 @@ class User(Protocol):
 
 
 Users = Callable[[Trial], User]
-"""Makes the user of a trial."""
+"""Creates the user of a trial."""
 
 
 class Scripted:
@@ -68,13 +68,13 @@ class Conversation:
     """One conversation with an agent."""
 
     session: Session
-    """Opened from where an earlier run left it, where it goes on from there."""
+    """The session; if the conversation continues an earlier run, opened from its memento."""
     case: EvalCase
     user: User
     seen: list[Invocation]
-    """What was observed; `hold` adds to it."""
+    """The invocations observed so far; `hold` appends to them."""
     keep: Keep = lambda _: None
-    """Called before each message but the first, and where the agent waits in vain."""
+    """Called before each message except the first, and when the agent waits in vain."""
 
     def __post_init__(self) -> None:
         self._human = Human(self.case)
@@ -85,7 +85,7 @@ class Conversation:
         """Run the conversation to its end, continuing what was `begun`.
 
         Raises:
-            TrialError: the agent could not be observed, or waits for an answer that nobody gives.
+            TrialError: the agent could not be observed, or waits for an answer that never comes.
 
         """
         if begun:
@@ -103,7 +103,7 @@ class Conversation:
         self.seen += begun.invocations
         self._kept = begun.invocations[-1]
         for each in begun.answered:
-            # Repeated calls have successive answers.
+            # Repeated calls get successive answers.
             self._human.answer(each.call)
         self._answered += begun.answered
         if self._kept.waits_for:
@@ -178,8 +178,8 @@ def _marked_unseen(found: Invocation) -> Invocation:
 def can_go_on(begun: Begun, case: EvalCase) -> bool:
     """Return True if a conversation of `case` can continue from `begun`.
 
-    What was answered so far must be what the case answers now; and without a memento there must
-    be nothing left to say to the agent.
+    The answers given so far must equal those that the case gives now; and without a memento, no
+    message to the agent may be left.
     """
     human = Human(case)
     if not begun.invocations or not all(
@@ -193,7 +193,7 @@ def can_go_on(begun: Begun, case: EvalCase) -> bool:
 
 
 def _waiting(seen: Sequence[Invocation], message: Content | None) -> list[FunctionCall]:
-    """Return the calls that the agent waits for, and that `message` does not answer."""
+    """Return the calls that the agent waits for and that `message` does not answer."""
     answered = {part.function_response.id for part in _parts(message) if part.function_response}
     return [call for call in (seen[-1].waits_for if seen else ()) if call.id not in answered]
 
@@ -215,7 +215,7 @@ def _message_of(responses: Iterable[FunctionResponse]) -> Content:
 
 
 def _addressed(message: Content, calls: Sequence[FunctionCall]) -> Content:
-    """Return `message` with the ids of the waiting calls in its answers, which cannot know them."""
+    """Return `message` with the ids of the waiting calls in its answers; a case lacks these ids."""
     left = list(calls)
     parts = []
     for part in _parts(message):

@@ -1,7 +1,7 @@
 """Estimate of model calls and their cost, before a run.
 
-Every criterion scores the expected invocations of its cases, by judges that never answer: they only
-count.  Where a criterion stops as soon as its samples decide, there is a least and a most.
+Every criterion scores the expected invocations of its cases with judges that never answer: they
+only count.  If a criterion stops as soon as its samples decide, there is a minimum and a maximum.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ def estimate(plan: Plan) -> list[Estimate]:
 
 @dataclass
 class _Count:
-    """Questions, and the money for them."""
+    """Questions, and their cost."""
 
     calls: float = 0.0
     tokens: float = 0.0
@@ -88,7 +88,7 @@ def _of_one(plan: Plan, name: str, criterion: JudgedCriterion) -> Estimate:
 
 
 def _of_users(plan: Plan, simulation: Simulation) -> Estimate:
-    """Return the questions of simulated users: for one message each, or for the maximum."""
+    """Return the questions of simulated users: for one message each, and for the maximum."""
     judging = plan.config.judging
     judge = judging.player(simulation)
     least, most = _Count(), _Count()
@@ -102,7 +102,7 @@ def _of_users(plan: Plan, simulation: Simulation) -> Estimate:
             later = (simulation.simulator.limit(case) or MAX_INVOCATIONS) - 1
             for question in first if later > 0 else ():
                 least.add(judge, judging, question, times)
-            # What is shown becomes longer with each message, by about as much each time.
+            # Each message makes the prompt longer, by about the same amount.
             for question in (*first, *last):
                 often = later * simulation.simulator.steps / len((*first, *last))
                 most.add(judge, judging, question, times * often)
@@ -145,10 +145,10 @@ def _messages(
 def _asked(
     criterion: JudgedCriterion, case: EvalCase, judging: Judging, *, silent: bool
 ) -> list[tuple[Judge, Question]]:
-    """Return the questions that `criterion` puts on `case`.
+    """Return the questions that `criterion` asks about `case`.
 
-    A judge that is `silent` could have said anything, so no more samples are worth drawing;
-    one that answers nonsense never decides, so all are drawn.
+    A `silent` judge could have said anything, so no more samples are worth drawing; a judge that
+    answers nonsense never decides, so all samples are drawn.
     """
     if criterion.skip_reason(case):
         return []
@@ -164,7 +164,7 @@ def _asked(
 
 
 def _expected(case: EvalCase) -> Iterator[Invocation]:
-    """Yield the expected invocations; a placeholder response where there is none, to be judged."""
+    """Yield the expected invocations; a missing response is replaced by a placeholder to judge."""
     turns: Sequence[Invocation] = case.conversation or ()
     if case.conversation_scenario:
         said = Content.of_text(case.conversation_scenario.starting_prompt, role="user")
@@ -196,7 +196,7 @@ class _Panel:
         wording: Wording | None = None,
         **data: Json,
     ) -> Question:
-        """Return the question that the file `prompt`, or a `wording`, makes of `data`."""
+        """Return the question about `data`, worded by the file `prompt` or by `wording`."""
         return self._prompts.question(self._about, prompt, schema, data, wording)
 
     def note_agreement(self, share: float) -> None:

@@ -1,7 +1,7 @@
-"""Distribution of trials to a cluster: which go there, in what batches, and what if some are lost.
+"""Distribution of trials to a cluster: selection, batches, and recovery of lost trials.
 
 A batch lasts long enough for the start of its agents not to matter.  Towards the end, batches get
-smaller, so that all machines are done at about the same time (factoring; Hummel, Schonberg and
+smaller, so that all machines finish at about the same time (factoring; Hummel, Schonberg and
 Flynn, 1992).
 """
 
@@ -32,7 +32,7 @@ _SHORT_S = 2.0
 _MAX_TRIALS = 500
 """The most trials of a batch."""
 _MAX_WAITING = 10_000
-"""The most trials that wait for this machine, while batches for others are found behind them."""
+"""Maximum number of trials that wait for this machine while later ones fill remote batches."""
 
 
 _Local = tuple[int, ToTry]
@@ -46,7 +46,7 @@ class _Source:
     index: int
     part: Part
     left: int
-    """Their number, if none is left out."""
+    """The number of trials left, if none is skipped."""
 
     def take(self) -> ToTry | None:
         """Return the next trial; `None` at the end."""
@@ -65,7 +65,7 @@ class Distribution:
     _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
     _trials: int = 0
     _seconds: float = 0.0
-    """The number of trials that landed, and how long all batches lasted together."""
+    """The number of trials that landed, and the total duration of all batches."""
 
     async def run(self, parts: Sequence[Part]) -> None:
         """Run all trials, those of several arms in turn."""
@@ -98,7 +98,7 @@ class Distribution:
             await self._run(*taken)
 
     async def _take(self, local: asyncio.Queue[_Local | None]) -> tuple[Part, list[ToTry]] | None:
-        """Return the next batch; what stays on this machine goes to `local`."""
+        """Return the next batch; trials that must stay on this machine go to `local`."""
         while self.sources:
             source = self.sources.popleft()
             size = self.size(source.left)
@@ -115,9 +115,9 @@ class Distribution:
         return None
 
     def size(self, left: int) -> int:
-        """Return how many trials the next batch has, of those that are `left`.
+        """Return the size of the next batch, with `left` trials to go.
 
-        As long as no duration is known, it is one for each that runs at a time.
+        While no duration is known, a batch has one trial for each that runs at a time.
         """
         width = min(self.cluster.width, self.concurrency)
         if not self._trials:
@@ -129,7 +129,7 @@ class Distribution:
         return max(math.ceil(trials / width), 1) * width
 
     async def _run(self, part: Part, trials: Sequence[ToTry]) -> None:
-        """Run a batch; what is lost runs again, in the end one by one: one may be the cause."""
+        """Run a batch and rerun lost trials, finally one by one: a single one may be the cause."""
         todo = {number: (number, trial, begun) for number, trial, begun in trials}
         began = asyncio.get_running_loop().time()
         reason = ""
@@ -155,17 +155,17 @@ class Distribution:
     async def _attempt(
         self, part: Part, batch: dict[int, ToTry], todo: dict[int, ToTry], losses: int
     ) -> None:
-        """Run a batch once, and take what was observed off `todo`.
+        """Run a batch once, and remove the observed trials from `todo`.
 
         Raises:
-            LostError: some of it was not observed.
+            LostError: some trials were not observed.
 
         """
         task = self._task(part, batch)
         env = _variables(task.agents, part.context)
         try:
             async for found in self.cluster.run(task, part.context.root, env):
-                # `validate_json` refuses what is nested as deeply as a trace may be.
+                # `validate_json` rejects values nested as deeply as a trace may be.
                 row = parse_json(found, max_depth=RESULT_DEPTH)
                 for each in OBSERVED.validate_python(row):
                     await self._land(part, each, todo, losses)
@@ -204,7 +204,7 @@ class Distribution:
 def _is_portable(part: Part, to_try: ToTry) -> bool:
     """Return True if another machine can run a trial.
 
-    This one has the model gateway, and the model, cassette and limits of a simulated user.
+    Only this one has the model gateway, and the model, cassette and limits of a simulated user.
     """
     _, trial, earlier = to_try
     agent = part.agents[trial.key.agent]
@@ -213,8 +213,8 @@ def _is_portable(part: Part, to_try: ToTry) -> bool:
 
 
 def _variables(agents: Mapping[str, Agent], context: RunContext) -> dict[str, str]:
-    """Return our environment variables that `agents` need elsewhere, too: those they declare."""
+    """Return the environment variables that `agents` declare, which they need elsewhere, too."""
     names = {name for agent in agents.values() for name in handed_secrets.declared(agent, context)}
     found = {name: value for name, value in context.env.items() if name in names}
-    # That of the process there is about ci-eval, not about the agents.
+    # `PYTHONPATH` of the remote process concerns ci-eval, not the agents.
     return {**found, "PYTHONPATH": context.env.get("PYTHONPATH", "")}

@@ -1,4 +1,4 @@
-"""Names of evalsets that are given by paths and patterns."""
+"""Names of evalsets that are specified by paths and patterns."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ _SUFFIXES = (".evalset.json", ".test.json", ".json")
 
 
 def without_cases(path: str) -> tuple[str, list[str]]:
-    """Return `path` without ADK's list of cases behind it, `file.json:case1,case2`, and these."""
+    """Split ADK's `file.json:case1,case2` into the path and the list of cases."""
     head, colon, tail = path.rpartition(":")
     if not (colon and "/" not in tail and (head.endswith(ENDINGS) or is_place(head))):
         return path, []
@@ -29,7 +29,7 @@ def suggested_pattern(root: Path, folder: str) -> str:
 
 
 def distinct_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return the paths by names without suffixes, where that does not make two the same."""
+    """Map names to the paths; a name has no suffix, unless two would then be equal."""
     stems = {
         path: next((path.removesuffix(end) for end in _SUFFIXES if path.endswith(end)), path)
         for path in paths
@@ -45,7 +45,7 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
 
 
 def unique_names(paths: Sequence[str]) -> dict[str, str]:
-    """Return a name for each of `paths`: that of the file, with a number where it is taken."""
+    """Return a name for each of `paths`: the file's name, with a number if it is taken."""
     names: dict[str, str] = {}
     for path in paths:
         names[path] = free_name(without_ending(PurePosixPath(path).name), names.values())
@@ -53,7 +53,7 @@ def unique_names(paths: Sequence[str]) -> dict[str, str]:
 
 
 def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """Return `wanted` as a name of a configuration, with a number where it is in `taken`."""
+    """Return `wanted` as a valid name in a configuration, with a number if it is in `taken`."""
     known = set(taken)
     name = base = wanted.strip(". ")[:_LONGEST_NAME] or "evals"
     number = 1

@@ -26,9 +26,9 @@ from ci_eval.runtime.trial_clock import TrialClock
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 ToTry = tuple[int, Trial, Trace | Begun | None]
-"""A trial with its number, and all or a part of what an earlier run observed of it."""
+"""A trial with its number, and its complete or partial observation from an earlier run."""
 Landed = Callable[[int, Trial, Trace], Awaitable[None]]
-"""Takes the number of a trial, the trial, and what was observed."""
+"""Receives the number of a trial, the trial, and its trace."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Conduct:
 
     options: RunOptions
     users: Users = Scripted
-    """Makes the user who talks to the agent."""
+    """Creates the user who talks to the agent."""
     keep: Callable[[Trial, Begun], None] = lambda _trial, _begun: None
-    """Keeps a conversation that is not over."""
+    """Stores an unfinished conversation."""
 
 
 MAX_DISTURBANCES = 3
@@ -49,7 +49,7 @@ _FINAL: frozenset[FailureKind] = frozenset(
 )
 """Errors not worth a retry."""
 _NOT_THE_AGENTS: frozenset[FailureKind] = frozenset({"waiting", "simulator"})
-"""Failures that do not show whether an agent could go on from where it was."""
+"""Failures that do not show whether the agent could continue its conversation."""
 
 
 class Part(NamedTuple):
@@ -61,13 +61,13 @@ class Part(NamedTuple):
     context: RunContext
     landed: Landed
     total: int = 0
-    """The number of trials, if none is left out."""
+    """The number of trials, if none is skipped."""
 
 
 Here = Callable[[int, ToTry], Awaitable[None]]
-"""Runs a trial of the part with that index on this machine."""
+"""Runs a trial on this machine, given the index of its part."""
 Elsewhere = Callable[[Sequence[Part], Here], Awaitable[None]]
-"""Runs trials on other machines; those that must stay on this one, by what it is given."""
+"""Runs trials on other machines; calls `Here` for those that must stay on this one."""
 
 
 async def execute(
@@ -75,11 +75,11 @@ async def execute(
 ) -> None:
     """Run every trial, those of several arms in turn, and pass on each trace as it arrives.
 
-    A trial that could not be observed becomes a trace with an error; nothing that an agent
-    does ends the others.
+    A trial that could not be observed becomes a trace with an error; no agent can end the
+    trials of another.
 
     Raises:
-        UsageError: an agent can never start, because what it is made of is wrong.
+        UsageError: an agent can never start, because its configuration or code is wrong.
 
     """
 
@@ -115,7 +115,7 @@ async def execute(
 
 
 def with_hints(landed: Landed, agents: Mapping[str, Agent], context: RunContext) -> Landed:
-    """Add to errors why the agent lacks an environment variable, if that is the cause."""
+    """Add a hint to errors that are caused by a missing environment variable."""
 
     async def hinted(number: int, trial: Trial, trace: Trace) -> None:
         if error := trace.error:
@@ -143,7 +143,7 @@ async def execute_trial(
 ) -> Trace:
     """Run one trial, retry it where that is allowed, and return the last trace.
 
-    What an earlier run has `begun` is continued, where that is possible.
+    A conversation that an earlier run has `begun` is continued if possible.
     """
     tries, disturbances, alone = 0, 0, False
     if begun and not can_go_on(begun, trial.case):
@@ -162,7 +162,7 @@ async def execute_trial(
             error = Failure(kind=exc.kind, message=str(exc))
             return Trace(key=trial.key, error=error, attempts=tries + disturbances)
         if begun and trace.error and trace.error.kind not in _NOT_THE_AGENTS:
-            # Perhaps it cannot go on from there: only a whole conversation tells.
+            # Perhaps it cannot be continued: only a whole conversation tells.
             begun, disturbances = None, disturbances + 1
             continue
         tries += 1
@@ -251,8 +251,8 @@ class _Attempt:
     def _duration(self, *, ended: bool) -> float:
         """Return the seconds that the agent took, without its start.
 
-        They are those of all invocations, as in `ci/latency_s`; of a conversation that was broken
-        off, those until then.
+        The sum of all invocations, as in `ci/latency_s`; for a conversation that broke off, the
+        time until then.
         """
         if self.took is not None:
             return self.took
@@ -267,7 +267,7 @@ class _Attempt:
     async def _converse(self, *, alone: bool) -> dict[str, Json] | None:
         """Hold the conversation, and return the final state."""
         memento = self.begun.memento if self.begun else None
-        # The start of a worker has a limit of its own, and takes none of the trial's time.
+        # The start of a worker has its own time limit, and does not count towards the trial's.
         session = await self.agent.open(self.trial, alone=alone, memento=memento)
         self.session, self.took = session, _took(session.held)
         self.opened = time.perf_counter()

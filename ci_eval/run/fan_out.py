@@ -1,4 +1,4 @@
-"""Shards that ran at once, and how a merge takes over their results instead of running agents."""
+"""Shards that ran at the same time; a merge adopts their results instead of running agents."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,11 +25,11 @@ from ci_eval.text.templates import counted, duration
 
 @contextmanager
 def saying_what_to_do() -> Iterator[None]:
-    """Add what to do to the refusal of a report that says nothing of it."""
+    """Add a hint to the rejection of a report that has none."""
     try:
         yield
     except UsageError as exc:
-        exc.hint = exc.hint or "run the shard again, or leave its folder out for no verdict"
+        exc.hint = exc.hint or "run the shard again, or omit its folder to merge without a verdict"
         raise
 
 
@@ -45,13 +45,13 @@ class Found(NamedTuple):
         return f"shard {self.report.shard} ({self.folder})"
 
     def is_older(self, attempts: Mapping[str, int]) -> bool:
-        """Return True if its workflow run had a later attempt at what it confirms."""
+        """Return True if its workflow run later repeated one of the shards that it confirms."""
         return self.report.attempt < attempts.get(self.report.workflow_run, 0)
 
 
 @dataclass(frozen=True)
 class FanOut:
-    """The shards that ran at once, each once."""
+    """The shards that ran at the same time, each listed once."""
 
     found: Sequence[Found]
     """In the order of their numbers."""
@@ -82,31 +82,31 @@ class FanOut:
 
     @property
     def run_ids(self) -> list[Json]:
-        """The ids of their runs, which no other attempt has."""
+        """The ids of their runs, which differ for every attempt."""
         files = (each.folder / RUN_FILE for each in self.found)
         return [read_run(path, shown=str(path)).meta.run_id for path in files if path.is_file()]
 
     def check(self, expected: PlannedRedraw) -> None:
-        """Refuse a redraw that is not the one that the reports before it need.
+        """Reject a redraw that is not the one that the earlier reports need.
 
         Raises:
-            UsageError: it is another one.
+            UsageError: it is a different one.
 
         """
         if expected == self.redraw:
             return
         why = "its trials are not those that the verdict needs"
         if self.redraw and self.redraw.reports != expected.reports:
-            why = "it confirms other reports than those that are merged"
+            why = "it confirms reports other than those being merged"
         hint = "merge without the redraw, or plan it again: `ci-eval merge --redraw-plan FILE`"
         raise UsageError(f"{self.found[0].shown} cannot be merged: {why}", hint=hint)
 
     @saying_what_to_do()
     def adopt(self, arms: Arms, planned: Round) -> None:
-        """Take over the results of all trials of a round.
+        """Adopt the results of all trials of a round.
 
         Raises:
-            UsageError: a result does not belong to the round, or two shards have one.
+            UsageError: a result does not belong to the round, or two shards have the same one.
 
         """
         for arm, redraw in planned.drawn:
@@ -149,17 +149,17 @@ class FanOut:
             found = heads.take(trial.key)
             # A planned trial of the merge base may have been impossible.
             if found is None and (is_change or self.redraw) and not self.missing:
-                message = f"no shard has a result of {trial.key.shown}"
-                raise UsageError(message, hint="run the shards again, in folders of their own")
+                message = f"no shard has a result for {trial.key.shown}"
+                raise UsageError(message, hint="run the shards again, each in its own folder")
             if found is None:
                 yield unobserved(trial, lost, criteria)
                 continue
             each, result = found
             if not _fits(result, trial, arm.plan):
-                raise refused(each, f"its result of {trial.key.shown} is of another trial")
+                raise refused(each, f"its result for {trial.key.shown} belongs to another trial")
             yield result
         for key, (each, _) in heads.waiting.items():
-            message = f"its result of {key.shown} is not in the plan, or not in its order"
+            message = f"its result for {key.shown} is not in the plan, or is out of order"
             raise refused(each, message)
         for each in self.found:
             ran = each.report.trials if is_change else each.report.base_trials
@@ -192,7 +192,7 @@ class _Heads:
         self.count[shard.report.index] = self.count.get(shard.report.index, 0) + 1
         if result.key in self.waiting:
             other = self.waiting[result.key][0].shown
-            raise refused(shard, f"it has the result of {result.key.shown}, as {other} does")
+            raise refused(shard, f"it has a result for {result.key.shown}, and so does {other}")
         self.results[shard.report.index] = results
         self.waiting[result.key] = shard, result
 
@@ -217,5 +217,5 @@ def _fits(result: TrialResult, trial: Trial, plan: Plan) -> bool:
 
 
 def refused(shard: Found, why: str, hint: str = "") -> UsageError:
-    """Return the refusal of a report."""
+    """Return the error that rejects a report."""
     return UsageError(f"{shard.shown} cannot be merged: {why}", hint=hint)

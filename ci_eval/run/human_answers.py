@@ -19,7 +19,7 @@ from ci_eval.records.model_usage import ModelUsage
 from ci_eval.runtime.workers.canned_tools import Canned
 
 CONFIRMATION = "adk_request_confirmation"
-"""The call with which ADK asks whether a tool may be called, which it names in its arguments."""
+"""The call by which ADK asks whether a tool may be called; its arguments name the tool."""
 
 
 class Human:
@@ -37,7 +37,7 @@ class Human:
         return self._canned.knows(*self._meant(call))
 
     def answer(self, call: FunctionCall) -> dict[str, Json] | None:
-        """Return the answer to `call`; `None` where there is none."""
+        """Return the answer to `call`; `None` if there is none."""
         given = self._canned.find(*self._meant(call))
         if given is None:
             return None
@@ -48,14 +48,14 @@ class Human:
         return given.result if isinstance(given.result, dict) else {"result": given.result}
 
     def _meant(self, call: FunctionCall) -> tuple[str, dict[str, Json]]:
-        """Return the call that is answered: of a confirmation, the one that is to be confirmed."""
+        """Return the call to answer: for a confirmation, usually the call to be confirmed."""
         own = call.name or "", call.args or {}
         about = to_be_confirmed(call)
         return own if about is None or self._canned.knows(*own) else about
 
 
 def to_be_confirmed(call: FunctionCall) -> tuple[str, dict[str, Json]] | None:
-    """Return the call that `call` asks to be confirmed, where it is one of ADK's that do so."""
+    """Return the call to be confirmed, if `call` is a confirmation request of ADK."""
     about = (call.args or {}).get("originalFunctionCall")
     if call.name != CONFIRMATION or not isinstance(about, dict):
         return None
@@ -64,9 +64,9 @@ def to_be_confirmed(call: FunctionCall) -> tuple[str, dict[str, Json]] | None:
 
 
 def joined(first: Invocation, answer: Content, then: Invocation) -> Invocation:
-    """Return one invocation of what an agent did before and after it was answered.
+    """Join what an agent did before and after the answer into one invocation.
 
-    What is known of one half alone is not known of the whole.
+    A value that is known for only one half is unknown for the whole.
     """
     answered = InvocationEvent(author=USER, content=answer)
     events = (*trajectory_events(first), *_spoken(first), answered, *trajectory_events(then))
@@ -86,7 +86,7 @@ def joined(first: Invocation, answer: Content, then: Invocation) -> Invocation:
 
 
 def settled(waited: Invocation, answer: Content, output: Json) -> Invocation:
-    """Return `waited` settled by the answers themselves, without another call of the agent."""
+    """Return `waited` completed by the answers alone, without calling the agent again."""
     text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
     then = Invocation(
         user_content=waited.user_content,
@@ -108,7 +108,7 @@ def _sum(one: Any, other: Any) -> Any:
 
 
 def _spoken(invocation: Invocation) -> Iterator[InvocationEvent]:
-    """Yield the text of the response that waits, without the calls that are events already."""
+    """Yield the text of the waiting response, without the calls, which are events already."""
     content = invocation.final_response
     said = tuple(part for part in (content and content.parts) or () if part.text)
     if said:

@@ -1,4 +1,4 @@
-"""Cassettes to which a merge adds what shards recorded, of agents and of judges."""
+"""Merging of what shards recorded into the cassettes of agents and judges."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from ci_eval.text.templates import counted
 
 
 def merge_cassettes(config: Config, context: RunContext, shards: MergedShards) -> Iterator[str]:
-    """Add to each cassette what shards recorded, and yield a line about it.
+    """Add the recordings of shards to each cassette, and yield a line about it.
 
     Raises:
         UsageError: a file of a shard is not a cassette, or two shards have calls of one trial.
@@ -26,12 +26,12 @@ def merge_cassettes(config: Config, context: RunContext, shards: MergedShards) -
         if parts := shards.recorded(shard_file_name(given)):
             path, shown = contained(context.root, given, written=True), context.shown(given)
             ModelCassette(path, shown=shown, secrets=context.secrets).absorb(parts)
-            yield f"added to {shown} what {counted(len(parts), 'shard')} recorded"
+            yield f"added the recordings of {counted(len(parts), 'shard')} to {shown}"
     given = config.judging.options.cassette
     if parts := shards.recorded(shard_file_name(given)):
         path, shown = contained(context.root, given, written=True), context.shown(given)
         differing = Cassette(path, shown=shown, secrets=context.secrets).absorb(parts.values())
-        yield f"added to {shown} what {counted(len(parts), 'shard')} recorded"
+        yield f"added the recordings of {counted(len(parts), 'shard')} to {shown}"
         if differing:
             questions = counted(differing, "question")
             yield f"warning: shards got different answers to {questions}; the first was kept"

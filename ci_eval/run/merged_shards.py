@@ -1,4 +1,4 @@
-"""The reports of shards: those of the planned trials, and of redraws that settle a doubt."""
+"""The reports of shards: of the planned trials, and of redraws that settle a verdict in doubt."""
 
 import glob
 import logging
@@ -23,11 +23,11 @@ from ci_eval.run_files.shard_files import (
 from ci_eval.text.fingerprint import fingerprint
 
 _log = logging.getLogger(__name__)
-_OLD = "is of an earlier attempt than the shards that it confirms, so it does not count"
+_OLD = "belongs to an earlier attempt than the shards that it confirms, so it is ignored"
 
 
 class InDoubtError(Exception):
-    """The verdict is in doubt, and other jobs are to settle it."""
+    """The verdict is in doubt, and other jobs have to settle it."""
 
     def __init__(self, plan: ShardPlan) -> None:
         super().__init__("the verdict is in doubt")
@@ -40,11 +40,11 @@ class MergedShards:
 
     planned: FanOut
     redraws: Sequence[FanOut]
-    """Those of further trials, round by round."""
+    """The shards of further trials, round by round."""
     warnings: Sequence[Problem]
-    """The folders that hold no report of a shard, or an old one."""
+    """Warnings about folders with no shard report, or with an old one."""
     leaves_doubt: bool = False
-    """Whether doubts that are left are settled in other jobs."""
+    """Whether other jobs settle a verdict that is still in doubt."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -52,23 +52,23 @@ class MergedShards:
         return tuple(name for each in (self.planned, *self.redraws) for name in each.missing)
 
     def recorded(self, name: str) -> dict[str, Path]:
-        """Return the files that shards recorded to instead of a cassette, by shard."""
+        """Return the files, by shard, to which shards recorded instead of to a cassette."""
         found = (each for fan_out in (self.planned, *self.redraws) for each in fan_out.found)
         files = {each.shown: each.folder / CASSETTES_FOLDER / name for each in found}
         return {shown: path for shown, path in files.items() if path.exists()}
 
     def rounds(self, arms: Arms) -> Iterator[Round]:
-        """Take over the results of all shards, and yield the rounds that are left to execute.
+        """Adopt the results of all shards, and yield the rounds that are left to execute.
 
         Raises:
-            UsageError: a result does not belong to its round, or two shards have one.
-            InDoubtError: a round is left, and other jobs are to execute it.
+            UsageError: a result does not belong to its round, or two shards have the same one.
+            InDoubtError: a round is left, and other jobs have to execute it.
 
         """
         for planned in arms.planned_rounds():
             self.planned.adopt(arms, planned)
         done = [self.planned]
-        # While trials are missing, others could not settle the verdict.
+        # While trials are missing, further trials could not settle the verdict.
         for each in self.redraws:
             if done[-1].missing:
                 return
@@ -83,7 +83,7 @@ class MergedShards:
 
 
 def _redraw(arms: Arms, further: Round, done: Sequence[FanOut]) -> PlannedRedraw:
-    """Return the plan of a round that the reports so far leave to execute."""
+    """Return the plan of a round that is still to be executed after the reports so far."""
     trials = {arm is arms.change: redraw.stored() for arm, redraw in further.drawn}
     return PlannedRedraw(
         number=len(done),
@@ -107,10 +107,10 @@ def _plan(arms: Arms, further: Round, done: Sequence[FanOut]) -> ShardPlan:
 def gathered(folders: Sequence[Path], manifest: Manifest) -> MergedShards:
     """Read the reports of shards of the suite `manifest`.
 
-    A folder without a report is as good as none: a job that was killed leaves such a folder.
+    A folder without a report counts as a missing one: a killed job leaves such a folder.
 
     Raises:
-        UsageError: there is no report, one is of another suite, or two contradict each other.
+        UsageError: there is no report, one belongs to another suite, or two contradict each other.
 
     """
     problems, read = list[Problem](), dict[int, list[Found]]()
@@ -128,7 +128,7 @@ def gathered(folders: Sequence[Path], manifest: Manifest) -> MergedShards:
         read.setdefault(each.report.shard.redraw, []).append(each)
     if 0 not in read:
         hint = "pass the output folders of `ci-eval run --shard I/N`"
-        raise UsageError("there is no report of a shard", hint=hint, problems=problems)
+        raise UsageError("no shard report was found", hint=hint, problems=problems)
     fan_outs, attempts = list[FanOut](), dict[str, int]()
     for number, reports in sorted(read.items()):
         current = [each for each in reports if not each.is_older(attempts)]
@@ -148,10 +148,10 @@ def gathered(folders: Sequence[Path], manifest: Manifest) -> MergedShards:
 
 @saying_what_to_do()
 def _fan_out(reports: Iterable[Found], manifest: Manifest) -> FanOut:
-    """Return the shards that ran at once, each once.
+    """Return the shards that ran at the same time, each once.
 
     Raises:
-        UsageError: one is of another suite, or two contradict each other.
+        UsageError: one belongs to another suite, or two contradict each other.
 
     """
     found: dict[int, Found] = {}
@@ -166,10 +166,10 @@ def _fan_out(reports: Iterable[Found], manifest: Manifest) -> FanOut:
 
 
 def _check(each: Found, manifest: Manifest, others: Mapping[int, Found]) -> None:
-    """Refuse a shard of another suite, or of another division of this one."""
+    """Reject a shard of another suite, or of another division of this one."""
     report = each.report
     if differences := manifest.differences(report.manifest):
-        hint = "merge on the commit of the shards, and with the options that they had"
+        hint = "merge on the commit that the shards ran on, with the same options"
         raise UsageError(f"{each.shown} cannot be merged: it differs in {differences}", hint=hint)
     if report.index > report.total:
         raise refused(each, "its number exceeds the number of shards")
@@ -184,7 +184,8 @@ def _later(one: Found, other: Found) -> Found:
         return one
     same = one.report.workflow_run and one.report.workflow_run == other.report.workflow_run
     if not same or one.report.attempt == other.report.attempt:
-        raise refused(other, f"{one.shown} is another run of it", "pass one of them")
+        why = f"{one.shown} is another run of the same shard"
+        raise refused(other, why, "pass only one of them")
     return max(one, other, key=lambda each: each.report.attempt)
 
 

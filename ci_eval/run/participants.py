@@ -22,7 +22,7 @@ class Participants(NamedTuple):
     """Scorers and users, started."""
 
     scorers: Mapping[str, Scorer]
-    """The criteria that had to be started, by the names that the configuration gives them."""
+    """The criteria that had to be started, by their names in the configuration."""
     users: Users
 
     def apart(self) -> "Participants":
@@ -39,9 +39,9 @@ class Participants(NamedTuple):
 async def started(
     plan: Plan, context: RunContext, spent: JudgeUsage
 ) -> AsyncIterator[Participants]:
-    """Start the criteria and the client of models; leaving the context stops them.
+    """Start the criteria and the model client; leaving the context stops them.
 
-    What is `spent` already counts towards the limits of model calls.
+    What is already `spent` counts towards the limits of model calls.
     """
     simulation = plan.simulation
     users: Users = Scripted
@@ -63,7 +63,7 @@ async def started(
 
 
 def _limit_paces(plan: Plan) -> None:
-    """Let agents obey the limits of judges from the start."""
+    """Make agents obey the limits of judges from the start."""
     judging, simulation = plan.config.judging, plan.simulation
     judges = [judge for each in plan.judged.values() for judge in judging.judges(each)]
     judges += [judging.player(simulation)] if simulation else []

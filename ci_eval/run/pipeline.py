@@ -35,14 +35,14 @@ _log = logging.getLogger(__name__)
 
 
 class ShardRun(NamedTuple):
-    """What a shard observed."""
+    """The result of running a shard."""
 
     collected: Collected
     base_trials: int
     """The number of trials of the merge base."""
     duration_s: float
     unconfirmed: str
-    """Why the agents of the merge base could not be run, although they were to be."""
+    """Why the agents of the merge base could not be run as planned; empty if they could."""
 
 
 def run(
@@ -50,14 +50,14 @@ def run(
 ) -> Report:
     """Execute and score the trials of a plan, compare and decide, write the report, publish it.
 
-    What the `shards` did is taken over: only trials that would settle a doubt are executed.
+    Results of `shards` are adopted: only trials that would settle a doubt are executed.
 
     Raises:
         UsageError: an agent can never start.
         BaselineError: the baseline cannot be read; raised before anything is run.
         NothingSelectedError: the configuration asks for nothing to be executed.
         OSError: a cassette cannot be written.
-        InDoubtError: other jobs are to settle the verdict.
+        InDoubtError: other jobs have to settle the verdict.
 
     """
     baseline = _prepare(plan, context, outputs)
@@ -74,7 +74,7 @@ def run(
     if shards:
         from ci_eval.run.merged_cassettes import merge_cassettes
 
-        # Not earlier: the checkout would seem to have been changed by somebody.
+        # Not earlier: the merged cassettes would make the checkout look modified.
         for line in merge_cassettes(plan.config, context, shards):
             context.say(line)
     with _observing(plan, context, outputs, baseline, meta) as arms:
@@ -84,7 +84,7 @@ def run(
     report = compare_and_decide(
         collected, plan.config.gate, baseline, arms.confirmation(), weakened=weakened
     )
-    report = context.secrets.cleaned(report)  # a stored baseline may be older than a secret
+    report = context.secrets.cleaned(report)  # a stored baseline may predate a secret
     observed = collected.run
     del arms, baseline, collected  # their values take much memory, and documents are large, too
     write_report(report, observed, outputs.folder, plan.config.reports, context.secrets)
@@ -100,11 +100,11 @@ def run_shard(
 ) -> ShardRun:
     """Execute and score the trials of a plan, and decide nothing.
 
-    If the baseline is the merge base itself, its agents are tried on the same cases.  Of a
+    If the baseline is the merge base itself, its agents are tried on the same cases.  For a
     `redraw`, only the further trials are executed.
 
     Raises:
-        UsageError: an agent can never start, or the trials of the redraw are others.
+        UsageError: an agent can never start, or the trials do not match those of the redraw.
         BaselineError: the baseline cannot be read; raised before anything is run.
         NothingSelectedError: the configuration asks for nothing to be executed.
 
@@ -118,7 +118,7 @@ def run_shard(
         rounds = iter([arms.part_of(redraw)]) if redraw else arms.planned_rounds()
         asyncio.run(_execute_and_score(arms, rounds))
     took = time.monotonic() - began
-    base = arms.confirmation().trials  # writes what the base arm showed
+    base = arms.confirmation().trials  # writes the results of the base arm
     return ShardRun(arms.change.collector.collected(), base, took, arms.unconfirmed)
 
 
@@ -158,7 +158,7 @@ def _log_plan(plan: Plan, meta: RunMeta) -> None:
 
 async def _execute_and_score(arms: Arms, rounds: Iterator[Round]) -> None:
     """Execute the trials of each round, and score each trace when it lands."""
-    # Reports need heavy imports, which happen while agents are waited for.
+    # Reports need slow imports, which are done while waiting for agents.
     loading = asyncio.create_task(asyncio.to_thread(templates.prepare))
     plan, context, _ = arms.change
     reminding = asyncio.create_task(remind(arms.outputs.progress))
@@ -176,14 +176,14 @@ async def _execute_and_score(arms: Arms, rounds: Iterator[Round]) -> None:
 
 
 async def remind(progress: Progress) -> None:
-    """Tell `progress` how the time passes, until cancelled."""
+    """Report the elapsed time to `progress` at regular intervals, until cancelled."""
     while True:
         await asyncio.sleep(REMINDER_S)
         progress.waited(REMINDER_S)
 
 
 def _rounds(arms: Arms, shards: "MergedShards | None") -> Iterator[Round]:
-    """Yield the rounds to execute: the planned ones, unless shards did, and further ones."""
+    """Yield the rounds to execute: the planned ones, unless shards ran them, and further ones."""
     if shards:
         yield from shards.rounds(arms)
         return

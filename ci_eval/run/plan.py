@@ -40,7 +40,7 @@ from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import Loc
 
 _NAMED_FILES = 3
-"""The most evalsets without cases that a message names."""
+"""Maximum number of evalsets without cases that a message names."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Plan:
     config: Config
     evalsets: Mapping[str, PlannedEvalSet]
     pairs: Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
-    """For each agent and evalset that meet, the criteria."""
+    """The criteria for each agent and evalset that run together."""
     repeats: int
     filtered: bool
     warnings: tuple[Problem, ...]
     places: frozenset[tuple[str, str, str]] | None = None
-    """Agents, evalsets and cases of which alone there are trials; `None` where of all."""
+    """The only agents, evalsets and cases that have trials; `None` if all have."""
 
     @property
     def count(self) -> int:
@@ -66,7 +66,7 @@ class Plan:
 
     @property
     def most(self) -> int:
-        """The most trials that a run takes, of both arms, if it is in doubt."""
+        """The maximum number of trials of both arms, if the verdict is in doubt."""
         gate = self.config.gate
         confirms = self.config.baseline is not None and not gate.never_confirms
         return gate.budget(self.count) if confirms else self.count
@@ -120,7 +120,7 @@ class Plan:
         return place[:2] in self.pairs and (self.places is None or place in self.places)
 
     def scenarios(self, pair: tuple[str, str]) -> int:
-        """Return how many of its cases an agent needs a simulated user for on an evalset."""
+        """Return how many cases of an evalset need a simulated user for an agent."""
         agent, evalset = self.config.agents[pair[0]], self.evalsets[pair[1]]
         if not (agent.converses and evalset.opened.facts.scenarios):
             return 0
@@ -137,7 +137,7 @@ def plan(
 ) -> Plan:
     """Read every evalset, check that criteria and cases fit, and return the plan.
 
-    With `as_adk`, cases that nothing can judge are tried all the same, with a warning.
+    With `as_adk`, cases that nothing can judge are tried anyway, with a warning.
 
     Raises:
         ConfigError: a Python file was not run, so criteria or evalsets are missing.
@@ -196,7 +196,7 @@ class _Planner:
         return places is None or any((agent, evalset) == place[:2] for place in places)
 
     def _unselected(self, opened: Mapping[str, "_Opened"], tags: Sequence[str]) -> str:
-        """Return why no case is selected: one of `tags` that no case has, if there is one."""
+        """Return why no case is selected; names one of `tags` that no case has, if any."""
         cases = (case for each in opened.values() for case in each.evalset.cases())
         known = {tag for case in cases for tag in case.tags}
         for wrong in (each for each in tags if each not in known):
@@ -212,11 +212,11 @@ class _Planner:
             return f"the evalsets contain no cases ({', '.join(files[:_NAMED_FILES])})"
         if self.selection.places is not None:
             return "the failed cases are no longer in the suite, or not selected"
-        return "no agent, evalset and criterion go together"
+        return "no agent, evalset and criterion match each other"
 
     def _raise(self) -> None:
         if any(problem.severity == "error" for problem in self.problems):
-            # What only some criteria mind waits until it is known who is used.
+            # Warnings that matter to some criteria only wait until those in use are known.
             relevant = (
                 each for each in self.problems if each.severity == "error" or not each.concerns
             )
@@ -233,7 +233,7 @@ class _Planner:
             self.problems.append(Problem(message, self.config.shown))
 
     def _open_all(self) -> dict[str, "_Opened"]:
-        """Open the evalsets that are asked for, by entry of the configuration or one by one."""
+        """Open the requested evalsets, whether named by configuration entry or individually."""
         wanted = self.selection.evalsets
         found: dict[str, _Opened] = {}
         names = set(self.config.evalsets)
@@ -252,7 +252,7 @@ class _Planner:
         return found
 
     def _files(self, entry: str, spec: EvalSetSpec) -> dict[str, EvalSetSpec]:
-        """Return the file that `spec` names, or each that its pattern fits, by name."""
+        """Return the file that `spec` names, or each that matches its pattern, by name."""
         path, cases = without_cases(spec.path)
         single = spec.model_copy(update={"path": path, "cases": (*spec.cases, *cases)})
         if is_place(path):
@@ -278,7 +278,7 @@ class _Planner:
         }
 
     def _objects(self, entry: str, spec: EvalSetSpec) -> dict[str, EvalSetSpec]:
-        """Return the object that `spec` names, or each that its pattern fits, by name."""
+        """Return the object that `spec` names, or each that matches its pattern, by name."""
         if not has_pattern(spec.path):
             return {entry: spec}
         try:
@@ -374,7 +374,7 @@ class _Opened(NamedTuple):
     """A selected evalset."""
 
     entry: str
-    """What the configuration calls it, or the pattern that found it."""
+    """Its entry in the configuration, possibly a pattern that matched it."""
     spec: EvalSetSpec
     evalset: OpenedEvalSet
 
@@ -390,7 +390,7 @@ def _mocked(opened: OpenedEvalSet, mocks: ToolMocks) -> OpenedEvalSet:
 
 
 def _worth_telling(problems: Iterable[Problem], pairs: requirements.Pairs) -> Iterator[Problem]:
-    """Yield the problems that concern everybody, or are relevant to a criterion in use."""
+    """Yield the problems that are general, or relevant to a criterion in use."""
     relevant = {
         topic
         for chosen in pairs.values()

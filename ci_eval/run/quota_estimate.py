@@ -1,4 +1,4 @@
-"""Estimate of the time that calls of models take at the limits a minute, before a run."""
+"""Estimate, before a run, of the time that model calls take under the per-minute limits."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from ci_eval.runtime.context import RunContext
 
 
 class Quota(Record):
-    """The calls of one provider, and the time that they take at least."""
+    """The calls to one provider, and the minimum time that they take."""
 
     provider: str
     calls: int
@@ -33,7 +33,7 @@ class Quota(Record):
 
 
 class _Calls(NamedTuple):
-    """Calls of one caller at one provider, with the limits that the caller sets."""
+    """Calls by one caller to one provider, with the limits that the caller sets."""
 
     provider: str
     shown: str
@@ -44,9 +44,9 @@ class _Calls(NamedTuple):
 
 
 def quotas(plan: Plan, context: RunContext, asked: Sequence[Estimate]) -> list[Quota]:
-    """Return the time at each provider that has a limit, for agents and judges together.
+    """Return the time needed at each provider with a limit, for agents and judges together.
 
-    An agent makes as many calls as its cassette has for a trial, or one.
+    An agent is assumed to make as many calls per trial as its cassette has, or one.
 
     Raises:
         UsageError: a cassette cannot be read.
@@ -141,7 +141,7 @@ def _of_agent(
 def _usual(
     recorded: Sequence[Recorded], options: ModelOptions, context: RunContext
 ) -> tuple[Counter[str], Counter[str]]:
-    """Return the recorded calls and input tokens by provider; one call if nothing is recorded."""
+    """Return recorded calls and input tokens by provider; one call if nothing is recorded."""
     calls, tokens = Counter[str](), Counter[str]()
     for each in recorded:
         provider = str(each.request.get("api", "")).partition(" ")[0]

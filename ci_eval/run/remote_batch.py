@@ -1,7 +1,7 @@
-"""A batch of trials in another process, such as one on a machine of a cluster.
+"""A batch of trials in another process, such as on a machine of a cluster.
 
-The process needs the same ci-eval.  It runs the same stage `execute`, and yields each trace as it
-lands.
+The process needs the same version of ci-eval.  It runs the same stage `execute`, and yields each
+trace as it lands.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ class Observed(Record):
     number: int
     trace: Trace
     begun: Begun | None = None
-    """The conversation of a trial that is not over."""
+    """The conversation of an unfinished trial."""
 
 
 OBSERVED = TypeAdapter(tuple[Observed, ...])
-"""One result of a batch: the trials that landed since the one before."""
+"""One result of a batch: the trials that landed since the previous result."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Batch:
     agents: Mapping[str, Agent]
     options: RunOptions
     folder: str
-    """The folder of the configuration as the user wrote it."""
+    """The folder of the configuration, as the user wrote it."""
     root: Path
     """The same folder on the machine of ci-eval."""
     of_base: bool
-    """Whether they are of the merge base."""
+    """Whether the trials belong to the merge base."""
     foreign: Path | None
     """For the merge base, the top of the clone with the change."""
     width: int
@@ -78,7 +78,7 @@ class Batch:
     def _own_variables(self, folder: Path) -> dict[str, str]:
         """Return the variables of this machine, without those that agents get from the job.
 
-        If the job has no key, as for a fork, no agent gets that of a machine.
+        If the job has no key, as for a fork, no agent gets the machine's key instead.
         """
         context = RunContext(os.environ, folder, time.time)
         names = {name for agent in self.agents.values() for name in declared(agent, context)}

@@ -31,11 +31,11 @@ from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.text.redact import Secrets
 
 MAX_WORST = 100
-"""How many results a report carries with their evidence."""
+"""Maximum number of results that a report includes with their evidence."""
 
 
 def clear(folder: Path) -> None:
-    """Remove the reports of an earlier run, which a run that fails must not leave behind."""
+    """Remove the reports of an earlier run, so that a failing run does not leave them behind."""
     names = (REPORT_FILE, SHARD_FILE, *(points.reporter[name].file for name in points.reporter))
     for file in names if folder.is_dir() else ():
         (folder / file).unlink(missing_ok=True)
@@ -44,9 +44,9 @@ def clear(folder: Path) -> None:
 def write_report(
     report: Report, run: Run, folder: Path, configured: Mapping[str, Reporter], secrets: Secrets
 ) -> None:
-    """Write every document that a report becomes, as configured or plainly, and the report.
+    """Write the report and all its documents, with configured or default reporters.
 
-    What a template of the repository adds may hold one of the `secrets`, too.
+    Text added by a template of the repository is also cleaned of the `secrets`.
     """
     make_report_folder(folder)
     base = run.traces.parent / BASE_FOLDER / RUN_FILE if run.traces else None
@@ -71,7 +71,7 @@ def worst_results(
     limit: int,
     exempt: Excuses = MappingProxyType({}),
 ) -> Iterator[TrialResult]:
-    """Yield the results to show: what changed for the worse first, then failures and errors.
+    """Yield the results to show: changes for the worse first, then failures and errors.
 
     Cases that are `exempt` from the gate are left out.
     """
@@ -113,8 +113,8 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
 ) -> Report:
     """Compare a run with its baseline, decide, and return the report.
 
-    `confirmation` has what the merge base showed in the same job.  `weakened` says how the change
-    weakens the gate; the report shows at most `worst` results.
+    `confirmation` has the results of the merge base in the same job.  `weakened` lists how the
+    change weakens the gate; the report shows at most `worst` results.
     """
     run, tally = collected
     meta = run.meta.model_copy(update={"warnings": (*run.meta.warnings, *tally.warnings())})
@@ -172,7 +172,7 @@ def _groups(meta: RunMeta, tally: Tally) -> tuple[GroupSummary, ...]:
 
 
 def _metered(columns: Columns, past: Sequence[Past]) -> Metered | None:
-    """Return the usage of the agents' models, beside that of the nearest run that was metered."""
+    """Return the usage of the agents' models, and that of the nearest metered run."""
     if not columns.metered_trials:
         return None
     found = Metered(usage=columns.metered, trials=columns.metered_trials)

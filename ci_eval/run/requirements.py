@@ -18,7 +18,7 @@ from ci_eval.text.templates import counted
 MAX_LINES = 20
 """Maximum number of unjudged cases named per evalset."""
 _MAX_REASONS = 3
-"""How many criteria such a problem names."""
+"""Maximum number of criteria that such a problem names."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class UnjudgedCase(Problem):
     """A case that no blocking criterion can judge."""
 
     case: str = ""
-    """Its id."""
+    """The id of the case."""
 
 
 EvalSets = Mapping[str, PlannedEvalSet]
 Pairs = Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
-"""For each agent and evalset that meet, the criteria."""
+"""The criteria for each agent and evalset that run together."""
 
 
 def problems(
@@ -44,8 +44,8 @@ def problems(
 ) -> Iterator[Problem]:
     """Yield problems that keep a criterion or case from being measured, and unread assertions.
 
-    `partly` says that only some of the criteria were asked for; `as_adk` makes a warning of what
-    ADK would try all the same.
+    `partly` means that only some criteria were requested; with `as_adk`, cases that ADK would try
+    anyway cause warnings instead of errors.
     """
     refused: Severity = "warning" if as_adk else "error"
     used: dict[str, set[str]] = {}
@@ -87,7 +87,7 @@ def absent(config: Config, pairs: Pairs, context: RunContext) -> Iterator[Proble
 
 
 def _unplayable(config: Config, chosen: Sequence[PlannedEvalSet]) -> Iterator[Problem]:
-    """Yield why the users of scenarios cannot be simulated."""
+    """Yield the reasons why the users of scenarios cannot be simulated."""
     simulation = config.simulation
     scenarios = [each for each in chosen if each.opened.facts.scenarios]
     if simulation is None or not scenarios:
@@ -101,7 +101,7 @@ def _unplayable(config: Config, chosen: Sequence[PlannedEvalSet]) -> Iterator[Pr
 
 
 def _untaken_states(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Problem]:
-    """Yield which cases begin with a state that an agent cannot be given."""
+    """Yield the cases that begin with a state that an agent cannot accept."""
     for agent, name in pairs:
         kind = config.agents[agent]
         for line in () if kind.takes_state else evalsets[name].opened.facts.with_state:
@@ -162,14 +162,14 @@ def _unjudged(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Prob
 
 
 def _why_unjudged(case: EvalCase, criteria: Mapping[str, AnyCriterion]) -> str:
-    """Return why nothing can judge `case`, and the way out, as the end of a sentence."""
+    """Return why nothing can judge `case`, and how to fix it, as the end of a sentence."""
     reasons = [f"{name}: {each.skip_reason(case)}" for name, each in criteria.items()]
     said = f" ({'; '.join(reasons[:_MAX_REASONS])})" if reasons else ""
     return f"{said}; add a criterion that can, or add the case to gate.allow_unjudged"
 
 
 def empty(config: Config, emptied: Mapping[str, str], *, beside: bool) -> Iterator[Problem]:
-    """Yield the evalsets that have no case, by name and file, `beside` others that have some."""
+    """Yield a problem for each of the `emptied` evalsets (name and file), if `beside` others."""
     for name, shown in emptied.items() if beside else ():
         if allows_unjudged(config.gate, "*", name, "*"):
             message = "no case selected (allowed by gate.allow_unjudged)"
@@ -194,7 +194,7 @@ def wrong_cases(
 
 
 def _unread_assertions(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Problem]:
-    """Yield the evalsets whose cases assert what nothing checks."""
+    """Yield the evalsets whose cases have assertions that nothing checks."""
     reading = {
         evalset
         for (_, evalset), criteria in pairs.items()
@@ -212,11 +212,11 @@ _EXPECTED: Mapping[Expectation, tuple[str, str]] = {
     "response": ("a response", "response_match_score"),
     "nodes": ("nodes", "node_order_match_score"),
 }
-"""What cases may expect, in words, and a criterion that reads it."""
+"""Each kind of expectation in words, and a criterion that reads it."""
 
 
 def unread_expectations(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Problem]:
-    """Yield, for each evalset that is run, what its cases expect and no criterion compares with."""
+    """Yield, for each evalset that is run, the expectations that no criterion compares with."""
     for name in dict.fromkeys(evalset for _, evalset in pairs):
         evalset = evalsets[name]
         used = {key for (_, other), chosen in pairs.items() if other == name for key in chosen}
@@ -240,7 +240,7 @@ def unread_expectations(config: Config, evalsets: EvalSets, pairs: Pairs) -> Ite
 
 
 def _reads(criterion: AnyCriterion, what: Expectation) -> bool:
-    """Return True if a criterion may compare with that expectation; only ours are known."""
+    """Return True if a criterion may compare with that expectation; custom ones always may."""
     found: object = criterion
     is_ours = type(criterion).__module__.startswith("ci_eval.")
     return not is_ours or isinstance(found, UnderPython) or criterion.may_compare(what)

@@ -1,10 +1,10 @@
 """Further rounds for a verdict that is in doubt.
 
-Of an agent on an evalset in doubt all cases are drawn again, those that passed as those that
-failed: repeats of failures alone would let them pass by chance.  A single case that is suspected
-to be broken is confirmed by trials of its own, which count for that and for no mean.
+If an agent on an evalset is in doubt, all its cases are run again, those that passed as well as
+those that failed: repeating only failures would let them pass by chance.  A single case that is
+suspected to be broken is confirmed by separate trials, which count for that and for no mean.
 
-Where the agents of the merge base can be run, too, both are drawn; else the change alone.
+If the agents of the merge base can be run, too, both arms are rerun; else the change alone.
 """
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from ci_eval.run_files.shard_files import FurtherTrials
 Place = tuple[str, str, str]
 """Agent, evalset and case."""
 _MOST_ROUNDS = 10
-"""More rounds than any run has; the numbers of confirming trials come after theirs."""
+"""More rounds than any run has; confirming trials are numbered after these rounds."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Redraw:
     rounds: range = range(0)
     """The numbers of the rounds."""
     pairs: frozenset[tuple[str, str]] = frozenset()
-    """The agents and evalsets of which every case is drawn again."""
+    """The agents and evalsets whose cases are all drawn again."""
     confirming: Mapping[Place, range] = field(default_factory=dict)
-    """The cases that are suspected, with the numbers of the trials that each takes."""
+    """The suspected cases, with the numbers of their confirming trials."""
 
     def __bool__(self) -> bool:
         return bool(self.pairs or self.confirming)
@@ -74,7 +74,7 @@ class Redraw:
         return is_drawn or key.repeat - repeats * _MOST_ROUNDS in confirming
 
     def stored(self) -> FurtherTrials:
-        """Return it as a plan for other jobs stores it."""
+        """Return the form in which a plan for other jobs stores it."""
         confirming: dict[str, dict[str, dict[str, tuple[int, int]]]] = {}
         for (agent, evalset, case), each in self.confirming.items():
             cases = confirming.setdefault(agent, {}).setdefault(evalset, {})
@@ -112,11 +112,11 @@ class Redraw:
 
 
 def still_agents(plan: Plan, env: Mapping[str, str], alike: Collection[str]) -> frozenset[str]:
-    """Return the agents of which further trials would tell nothing new, with the keys in `env`.
+    """Return the agents whose further trials would show nothing new, with the keys in `env`.
 
-    A recording always says the same.  So does an agent whose calls of models are replayed, unless
-    the merge base gets the same answers: it is among those that are `alike`.  Then what differs is
-    the code, and further trials show whether it always does.
+    A recording always says the same.  So does an agent whose model calls are replayed, unless the
+    merge base gets the same answers: such agents are in `alike`.  Then any difference is due to the
+    code, and further trials show whether it is permanent.
     """
     return frozenset(
         name
@@ -142,7 +142,7 @@ class Plans(NamedTuple):
     change: Plan
     base: Plan | None = None
     still: frozenset[str] = frozenset()
-    """The agents of which further trials would tell nothing new."""
+    """The agents whose further trials would show nothing new."""
 
 
 def why_none(plan: Plan) -> str:
@@ -165,8 +165,8 @@ def next_round(
 ) -> Redraws | None:
     """Return the trials of the next round, or `None` if the verdict needs none.
 
-    `tally` has the results so far, `past` the runs that they are compared with, and `base` what
-    the agents of the merge base showed so far; `None` if they cannot be run.
+    `tally` has the results so far, `past` the runs that they are compared with, and `base` the
+    results of the merge base so far; `None` if its agents cannot be run.
     """
     gate = plans.change.config.gate
     if gate.never_confirms:
@@ -236,7 +236,7 @@ def _confirming(breaks: Sequence[Breaks], examined: Examined) -> _Confirming:
 def affordable(redraws: Redraws, plans: Plans, done: int) -> Redraws:
     """Return the part of a redraw that the budget allows after `done` trials of both arms.
 
-    Suspects of a pair that both arms draw again wait: its rounds clear most of them.
+    Suspects of a pair that both arms draw again wait: these rounds clear most of them.
     """
     change = redraws.change.within(plans.change, plans.still)
     base = redraws.base.within(plans.base, plans.still) if plans.base else Redraw()
@@ -244,8 +244,8 @@ def affordable(redraws: Redraws, plans: Plans, done: int) -> Redraws:
     left = plans.change.config.gate.budget(plans.change.count) - done
     if found.count(plans) <= left:
         return found
-    # Confirming trials are cheap and decide more.  A suspect that gets fewer than it takes could
-    # not be proven, so those that take the fewest come first.
+    # Confirming trials are cheap and decide more.  A suspect that gets fewer trials than it needs
+    # could not be proven, so the suspects that need the fewest come first.
     costs = {
         place: len(change.confirming.get(place, ())) + len(base.confirming.get(place, ()))
         for place in {**change.confirming, **base.confirming}

@@ -1,4 +1,4 @@
-"""Metadata of a run: what holds for all its trials."""
+"""Metadata of a run: everything that all its trials share."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -24,9 +24,9 @@ from ci_eval.text.sanitize import one_line
 
 _log = logging.getLogger(__name__)
 MAX_EVIDENCE_CHARS = 4_000
-"""The longest text that is kept as evidence; the middle of a longer one is left out."""
+"""Maximum length of a text kept as evidence; longer ones lose their middle."""
 MAX_EVIDENCE_ITEMS = 1_000
-"""How much of a list or an object is kept as evidence."""
+"""Maximum number of items of a list or an object kept as evidence."""
 _MAX_MOCKED = 50
 _MAX_MESSAGES = 50
 _MAX_MESSAGE_CHARS = 400
@@ -38,8 +38,8 @@ async def scoring(
 ) -> AsyncIterator[Landed]:
     """Score traces while others are executed; leaving the context waits for the last.
 
-    The context is the function that takes each trace.  It makes agents wait only if as many traces
-    as may be scored at once are waiting already.
+    The context manager yields the function that receives each trace.  It makes agents wait only if
+    as many traces are already waiting as may be scored at once.
     """
     options = plan.config
     requested = {
@@ -78,7 +78,7 @@ def answering(trace: Trace, requested: str) -> tuple[ServedModel, ...]:
             for each in events
         )
     )
-    # What the gateway saw, of agents that report none.
+    # For agents that report none: what the gateway saw.
     used = [each.metered for each in trace.invocations if each.metered]
     names = dict.fromkeys(name for usage in used for name in usage.models)
     return reported or merged(*(served("agent", requested, name, agent=agent) for name in names))
@@ -93,7 +93,7 @@ def metered(trace: Trace) -> ModelUsage | None:
 async def score(
     trial: Trial, trace: Trace, criteria: Mapping[str, AnyCriterion], scorers: Mapping[str, Scorer]
 ) -> TrialResult:
-    """Score `trace` by every criterion; what cannot be scored is an error that says why."""
+    """Score `trace` by every criterion; a failed scoring becomes an error with its reason."""
     scores = {
         name: await _score(criterion, trial, trace, scorers.get(name))
         for name, criterion in criteria.items()
@@ -102,7 +102,7 @@ async def score(
 
 
 def unobserved(trial: Trial, failure: Failure, criteria: Mapping[str, AnyCriterion]) -> TrialResult:
-    """Return the result of a trial that nobody observed."""
+    """Return the result of a trial that was not observed."""
     trace = Trace(key=trial.key, error=failure)
     return _result(trial, trace, {name: _lost(each, failure) for name, each in criteria.items()})
 

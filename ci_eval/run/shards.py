@@ -1,9 +1,10 @@
 """Division of a suite into shards, each of which one job runs.
 
-Without a plan, a hash of its names assigns each case, so all jobs agree without talking.  A plan
-assigns cases by their stored durations: the longest first, each to the shard that is done first
-(longest processing time; Graham, Bounds on Multiprocessing Timing Anomalies, 1969).  A shard with a
-long case gets less beside it, because nothing evens out what that case may take longer.
+Without a plan, each case is assigned by a hash of its names, so all jobs agree without
+communicating.  A plan assigns cases by their stored durations: the longest first, each to the shard
+that finishes first (longest processing time; Graham, Bounds on Multiprocessing Timing Anomalies,
+1969).  A shard with a long case gets less other work, because nothing evens out a delay of that
+case.
 """
 
 import hashlib
@@ -86,7 +87,7 @@ def division(
     shards = dealt(seconds, total, noise_of(stored.values()))
 
     def expected(shard: Shard, places: Sequence[Place]) -> float:
-        """Return the seconds that a shard takes if its trials run at once as well as they can."""
+        """Return the seconds that a shard takes with the best possible concurrency."""
         slots = config_of(plan.config, shard).run.concurrency
         longest = max(each_s[place] for place in places)
         return round(max(sum(seconds[place] for place in places) / slots, longest), 3)
@@ -105,10 +106,10 @@ def division(
 
 
 def dealt(seconds: Mapping[Place, float], total: int, noise: float = 0.0) -> list[list[Place]]:
-    """Return the cases of each shard: the longest first, each to the shard that is done first.
+    """Return the cases of each shard: the longest first, each to the shard that finishes first.
 
-    `noise` is by what share the duration of a case varies.  The sum of a shard's cases is compared
-    with a reserve, for what one of `total` shards takes longer than expected.
+    `noise` is the share by which the duration of a case varies.  Each shard's sum is compared with
+    a reserve added, because one of `total` shards takes longer than expected.
     """
     reserve = noise * statistics.NormalDist().inv_cdf(1 - 1 / total) if total > 1 else 0.0
     ends = [(0.0, number) for number in range(total)]
@@ -125,7 +126,7 @@ def dealt(seconds: Mapping[Place, float], total: int, noise: float = 0.0) -> lis
 
 
 def durations(past: Sequence[Past]) -> dict[Place, list[float]]:
-    """Return the mean seconds of each case's trials in each run."""
+    """Return the mean seconds of each case's trials, run by run."""
     found: dict[Place, list[float]] = {}
     for run in past:
         taken = {  # once, however many criteria there are
@@ -140,7 +141,7 @@ def durations(past: Sequence[Past]) -> dict[Place, list[float]]:
 
 
 def noise_of(stored: Iterable[Sequence[float]]) -> float:
-    """Return by what share the duration of a case usually varies between runs; 0 if unknown."""
+    """Return the share by which a case's duration usually varies between runs; 0 if unknown."""
     shares = [_spread(each) for each in stored if len(each) > 1]
     return statistics.median(shares or [0.0])
 
@@ -181,14 +182,14 @@ def part(plan: Plan, shard: Shard, planned: ShardPlan | None) -> Plan:
     """Return the part of `plan` that a shard runs, with its share of limits and budgets.
 
     Raises:
-        UsageError: there are fewer cases than shards, or the planned ones are not all cases.
+        UsageError: there are fewer cases than shards, or the plan does not assign every case once.
 
     """
     places = _places(plan, shard.total)
     assigned = sorted(p for each in planned.shards for p in each.places) if planned else []
     whole = sorted({*places} & {*assigned} if planned and planned.redraw else places)
     if planned and assigned != whole:
-        message = "the plan does not have each case of the suite in one shard"
+        message = "the plan does not assign each case of the suite to one shard"
         raise UsageError(message, hint=planned.way_to_make)
     own = (
         frozenset(planned.shards[shard.index - 1].places)
@@ -211,7 +212,7 @@ def _bucket(place: Place, total: int) -> int:
 
 
 def config_of(config: Config, shard: Shard) -> Config:
-    """Return the configuration with the shard's share of what is meant for the whole suite."""
+    """Return the configuration with the shard's share of the limits for the whole suite."""
     run = config.run.model_copy(update={"concurrency": _share(config.run.concurrency, shard) or 1})
     options = config.judging.options
     update = _divided_limits(options, shard)
@@ -236,5 +237,5 @@ def _divided_limits(options: JudgeOptions | ModelOptions, shard: Shard) -> dict[
 
 
 def _share(whole: int, shard: Shard) -> int:
-    """Return the shard's part of a whole number, so that all parts add up to it."""
+    """Return the shard's part of an integer, so that all parts add up to it."""
     return whole // shard.total + (shard.index <= whole % shard.total)

@@ -1,8 +1,8 @@
 """Virtual environments of the job that the base arm uses, too.
 
-`.venv` is in no commit, so the work tree of the merge base lacks it.  Made from the same files of
-dependencies, it is the right one for both.  But it may hold code of the change: its modules, if the
-change was installed into it, or whatever a change committed under its name.
+`.venv` is in no commit, so the work tree of the merge base lacks it.  If both arms have the same
+dependency files, it fits both.  But it may hold code of the change: its modules, if the change was
+installed into it, or whatever a change committed under its name.
 """
 
 import os
@@ -19,13 +19,13 @@ from ci_eval.runtime.workers.setup_commands import DEPENDENCY_FILES
 from ci_eval.text.json_text import NotJsonError, parse_json
 
 _MAX_LINES = 1_000
-"""Lines read of a file of paths."""
+"""Maximum number of lines read from a `.pth` file."""
 _INSTALLING = (
     *DEPENDENCY_FILES,
     *("*requirements*.txt", "*requirements*.in", "*constraints*.txt", "*.lock", "pylock*.toml"),
     *("Pipfile", "environment*.yml", "environment*.yaml", ".python-version", ".gitlab-ci.yml"),
 )
-"""Names of files that may say what a job installs."""
+"""Names of files that may define what a job installs."""
 _REQUIREMENTS = "requirements"
 _WORKFLOWS = (".github/workflows/", ".github/actions/")
 """A workflow may name packages itself."""
@@ -36,13 +36,13 @@ def share(
 ) -> Iterator[str]:
     """Link the environments of agents of the change into the work tree `tree` of the merge base.
 
-    `commit` is the merge base, and `root` the folder of the configuration there.  Yields the
-    folders of the merge base that stand for those of the change from which the environments
-    import, as after `pip install -e .`.
+    `commit` is the merge base, and `root` the folder of the configuration there.  If the
+    environments import from folders of the change, as after `pip install -e .`, yields the
+    corresponding folders of the merge base.
 
     Raises:
         GitError: the clone cannot be read.
-        UsageError: an environment may differ from that of the merge base, or holds the change.
+        UsageError: an environment may not fit the merge base, or contains code of the change.
 
     """
     top = change.clone.top
@@ -55,11 +55,11 @@ def share(
             continue
         if _is_committed(here, change):
             continue
-        way_out = "let the agent's `setup` make it, which runs for both"
+        way_out = "create it in the agent's `setup`, which runs for both arms"
         for name in _differing(change, commit, top, tree):
             raise UsageError(f"{name} differs, so {folder} may not fit the merge base; {way_out}")
         if _has_change(here, top):
-            message = f"the change is installed in {folder}, so it would stand for both; {way_out}"
+            message = f"the change is installed in {folder}, so both arms would run it; {way_out}"
             raise UsageError(message)
         there.parent.mkdir(parents=True, exist_ok=True)
         there.symlink_to(here, target_is_directory=True)
@@ -69,7 +69,7 @@ def share(
 
 
 def _environment(agent: Any) -> Path:
-    """Return the folder of an agent's environment as configured; empty if it names no such one."""
+    """Return the configured folder of an agent's shared environment; empty if it has none."""
     interpreter = Path(getattr(agent, "interpreter", None) or "")
     is_made = getattr(agent, "setup", ())  # in each work tree
     if is_made or interpreter.is_absolute() or len(interpreter.parts) < 3:
@@ -78,7 +78,7 @@ def _environment(agent: Any) -> Path:
 
 
 def _is_committed(folder: Path, change: RunContext) -> bool:
-    """Return True if the change has files there, or a link that leads elsewhere in the clone."""
+    """Return True if the change committed files there, or where a link there leads."""
     head, top = change.clone.head, change.clone.top
     places = {folder, folder.resolve()}
     inside = [str(each.relative_to(top)) for each in places if top and each.is_relative_to(top)]
@@ -86,7 +86,7 @@ def _is_committed(folder: Path, change: RunContext) -> bool:
 
 
 def _has_change(environment: Path, top: Path) -> bool:
-    """Return True if code of the clone was installed into an environment, as a copy."""
+    """Return True if a copy of the clone's code was installed into an environment."""
     for path in environment.glob("lib*/python*/site-packages/*.dist-info/direct_url.json"):
         try:
             found = parse_json(path.read_bytes())
@@ -100,7 +100,7 @@ def _has_change(environment: Path, top: Path) -> bool:
 
 
 def _differing(change: RunContext, commit: str, top: Path, tree: Path) -> Iterator[str]:
-    """Yield the files that say what to install, and differ between the change and `commit`."""
+    """Yield the files that define what to install and differ between the change and `commit`."""
     names = {
         name
         for each in filter(None, (change.clone.head, commit))

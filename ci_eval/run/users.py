@@ -35,7 +35,7 @@ class Simulating:
         return Simulated(self.simulation.simulator, trial.case, panel)
 
     def apart(self) -> "Simulating":
-        """Return users of other trials that may have the same keys."""
+        """Return separate users for other trials, which may have the same keys."""
         return Simulating(self.simulation, self.asker)
 
     def spent(self, key: TrialKey) -> JudgeUsage | None:
@@ -56,7 +56,7 @@ class Simulated:
         """Return the user's next message after `so_far`; `None` at the end.
 
         Raises:
-            TrialError: nobody knows what the user would say, or it goes on for ever.
+            TrialError: the next message cannot be determined, or the conversation never ends.
 
         """
         limit = self.simulator.limit(self.case)

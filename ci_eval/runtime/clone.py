@@ -37,8 +37,8 @@ _FILE_KEYS = (
     *("core.autocrlf", "core.eol", "core.filemode", "core.ignorecase"),
     *("core.precomposeunicode", "core.symlinks"),
 )
-"""Settings that the view takes from the clone: the object format, and how to compare files of the
-work tree with objects.  None names a program or a file."""
+"""Settings that the view copies from the clone: the object format, and how to compare files of the
+work tree with objects.  None of them names a program or a file."""
 
 
 _FETCHED = "fetched.git"
@@ -80,7 +80,7 @@ class _Found:
 class Clone:
     """The clone that contains a folder, if any.
 
-    It is searched for on first use, and only then.
+    The search happens on first use only.
     """
 
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
@@ -147,11 +147,11 @@ class Clone:
 
     @property
     def fetched(self) -> Path:
-        """A repository beside our view, whose objects the view has, too; it may be missing."""
+        """A repository beside our view that shares its objects with the view; may be missing."""
         return self.view.git_dir / _FETCHED
 
     def add_root(self, commit: str) -> None:
-        """Note that the view has `commit`, but not its parents, as in a shallow clone."""
+        """Record that the view has `commit` but not its parents, as in a shallow clone."""
         with (self.view.git_dir / "shallow").open("a", encoding="ascii") as file:
             file.write(f"{commit}\n")
 
@@ -160,7 +160,7 @@ class Clone:
         _ = self._found
 
     def inside(self, path: str) -> str:
-        """Return git's path of a file: relative to the top, separated by `/`.
+        """Return a file's path as git writes it: relative to the top, separated by `/`.
 
         `path` is relative to the folder where the search for the clone began.
 
@@ -214,7 +214,7 @@ def _nearest(folder: Path) -> tuple[Path, Path] | None:
 
 
 def _is_trusted(path: Path) -> bool:
-    if sys.platform == "win32":  # where agents run as we do
+    if sys.platform == "win32":  # where agents run as our own user
         return path.exists()
     if belongs_to_agents(path) or belongs_to_agents(path.parent):
         return False
@@ -241,7 +241,7 @@ def _is_git_dir(path: Path) -> bool:
 def _read_text(path: Path, limit: int = _MAX_SMALL) -> str:
     """Return the text of a regular file; empty for other files, or above `limit` bytes."""
     try:
-        # Opening a pipe must not block until somebody writes.
+        # Opening a pipe must not block until another process writes to it.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)

@@ -43,14 +43,14 @@ class RunContext:
     clone: Clone = NO_CLONE
     """The clone that contains `root`; searched for on first use by default."""
     secrets: Secrets = _NO_SECRETS
-    """The values that no output may hold; by default those in `env`."""
+    """The values that no output may contain; by default those in `env`."""
     change: "RunContext | None" = None
     """In the base arm, the context of the change; else `None`."""
     cassettes: Path | None = None
-    """In a shard, the folder of what is recorded, which a merge adds to the cassettes themselves;
-    else `None`."""
+    """In a shard, the folder of its recordings, which a merge later adds to the cassettes; else
+    `None`."""
     models_mode: str = ""
-    """What to do with agents' calls of models, if the user says so for this run."""
+    """How to handle agents' model calls, if the user specifies it for this run."""
     resumes: bool = False
     """Whether this run continues an interrupted one."""
     runs_python: bool = False
@@ -58,7 +58,7 @@ class RunContext:
     evalsets."""
 
     def __post_init__(self) -> None:
-        """Fill in what follows from the other fields."""
+        """Derive the remaining fields from the others."""
         if self.clone is NO_CLONE:
             object.__setattr__(self, "clone", Clone(self.root, self.env))
         if self.secrets is _NO_SECRETS:
@@ -75,5 +75,5 @@ class RunContext:
         return in_actions(self.env)
 
     def shown(self, given: str) -> str:
-        """Return the path that the user sees for a path in the configuration."""
+        """Return a path of the configuration as it is shown to the user."""
         return os.path.normpath(Path(self.folder) / given)

@@ -1,4 +1,4 @@
-"""Environments of agents: the variables they may see, and how their programs are found."""
+"""Environments of agents: the variables that they see, and the lookup of their programs."""
 
 import os
 import re
@@ -56,8 +56,8 @@ Declared = Annotated[
 ]
 """The environment variables that a configuration adds: names, or names with values.
 
-A name without a value (in a list, or with nothing after the colon) passes our own variable on, if
-it is set, and may be a pattern such as `LANGFUSE_*`.
+A name without a value (in a list, or with nothing after the colon) passes on our own variable, if
+set, and may be a pattern such as `LANGFUSE_*`.
 """
 
 
@@ -66,11 +66,11 @@ _LOOKED_UP = re.compile(r"KeyError: '(\w+)'")
 _ALTERNATIVES = {"GOOGLE_API_KEY", "GEMINI_API_KEY"}
 """Variables of which one is enough."""
 Variables = Mapping[str, str | None]
-"""Variables with their values; `None` passes our own on."""
+"""Variables with their values; `None` passes on our own."""
 
 
 def agent_environment(context: RunContext, declared: Variables) -> dict[str, str]:
-    """Return an agent's environment: inherited variables of ours, and those `declared`."""
+    """Return an agent's environment: our inherited variables, and those `declared`."""
     ours = context.env
     passed_on = [name for name, value in declared.items() if value is None]
     found = {
@@ -85,7 +85,7 @@ def agent_environment(context: RunContext, declared: Variables) -> dict[str, str
 
 
 def moved(search_path: str, old: str, new: str) -> str:
-    """Return a path like `PYTHONPATH` with the folders in `old` as they are in `new`."""
+    """Return a path like `PYTHONPATH` with its folders inside `old` moved to `new`."""
     return os.pathsep.join(_moved(each, old, new) for each in search_path.split(os.pathsep))
 
 
@@ -140,7 +140,7 @@ def _checked_key_name(name: str) -> str:
 
 
 KeyName = Annotated[str, Field(min_length=1), AfterValidator(_checked_key_name)]
-"""The variable with a provider's key; never one of those that no agent gets."""
+"""The variable with a provider's key; never one that agents must not get."""
 
 
 def unset(declared: Variables, ours: Mapping[str, str]) -> str:
@@ -163,7 +163,7 @@ def unset(declared: Variables, ours: Mapping[str, str]) -> str:
 
 
 def unseen_hint(message: str, declared: Variables, context: RunContext) -> str:
-    """Return the end of an agent's error: why it lacks a variable, if that is the cause."""
+    """Return a hint to append to an agent's error, if a missing variable caused it."""
     found = _LOOKED_UP.search(message)
     if not found or found[1] in agent_environment(context, declared):
         return ""

@@ -1,8 +1,8 @@
 """Git commands: the only module that runs git.
 
-Each call names its repository by `GIT_DIR`, so git searches for none, and has only the settings
-that the call passes: neither the user's settings files nor variables of the job.  After `clone`
-has read the user's repository, the repository is always one whose settings we wrote.
+Each call names its repository in `GIT_DIR`, so git does not search for one, and has only the
+settings that the call passes: no settings files of the user and no variables of the job.  After
+`clone` has read the user's repository, git runs only in repositories whose settings we wrote.
 """
 
 import logging
@@ -66,7 +66,7 @@ class Repository:
     env: Mapping[str, str]
     """The environment of this process, of which git gets a few variables."""
     extra: Mapping[str, str | None] = field(default_factory=dict)
-    """Variables of git itself, such as `GIT_INDEX_FILE`; `None` removes a fixed one."""
+    """Git's own variables, such as `GIT_INDEX_FILE`; `None` removes a default one."""
 
     def run(
         self,

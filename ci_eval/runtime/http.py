@@ -35,8 +35,8 @@ MAX_BODY = 16 * 1024 * 1024
 CONNECT_S = 30.0
 """Timeout of connecting; the trial's timeout limits the response."""
 KEEP_ALIVE_S = 2.0
-"""How long an idle connection is kept: less than servers do (uvicorn and Node: 5 s), so that no
-request is sent on one that is just being closed."""
+"""How long an idle connection is kept: less than on servers (uvicorn and Node: 5 s), so that no
+request is sent on a connection that is just being closed."""
 SHOWN_CHARS = 300
 MIN_SECRET = 8
 """The shortest header value to redact; shorter ones are not keys, and appear in normal words."""
@@ -78,7 +78,7 @@ class Request(NamedTuple):
     method: str
     url: str
     json: Json = None
-    """The body, or the bytes of it; `None` sends none."""
+    """The body as JSON or bytes; `None` sends none."""
     headers: Mapping[str, str] = {}
 
     @property
@@ -252,7 +252,7 @@ async def connecting(env: Mapping[str, str], ca_file: str = "") -> AsyncIterator
     """Open an HTTP client; leaving the context closes its connections.
 
     `env` names the proxy, which is not used for local addresses.  The certificate authorities in
-    `ca_file` are trusted, too.
+    `ca_file` are trusted in addition.
 
     Raises:
         OSError: the file cannot be read, or holds no certificates.
@@ -265,10 +265,10 @@ async def connecting(env: Mapping[str, str], ca_file: str = "") -> AsyncIterator
 
 
 def client_session(env: Mapping[str, str], ca_file: str = "") -> "ClientSession":
-    """Return a client session, without cookies, which conversations would share.
+    """Return a client session without cookies, because conversations would share them.
 
-    Only if `env` names a proxy does it look up proxies and `~/.netrc`, in a thread before each
-    request.
+    It looks up proxies and `~/.netrc`, in a thread before each request, only if `env` names a
+    proxy.
     """
     from ssl import SSLContext, create_default_context
 

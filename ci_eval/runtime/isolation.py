@@ -1,11 +1,11 @@
-"""Isolation of agents: protected memory on Linux, and in our image a separate user.
+"""Isolation of agents: protected memory on Linux, and a separate user in our image.
 
 The image has the account `ci-eval-agent`, and another one for agents of the merge base, so that
-those of the change can neither see nor disturb them.  A process that starts there as root
-continues as the owner of the workspace, with no more capabilities than to start and to kill
-processes of these accounts.  It regains root (by the saved user id) only before the first agent
-starts and after the last one has ended.  Without such accounts, or if we are not root, agents run
-as our own user without any of this.
+agents of the change can neither see nor disturb them.  A ci-eval process that starts there as root
+continues as the owner of the workspace, with only the capabilities to start and kill processes of
+these accounts.  It regains root (by the saved user id) only before the first agent starts and
+after the last one has ended.  Without such accounts, or if we are not root, agents run as our own
+user without any of this.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ from ci_eval.records.errors import MachineError, UsageError
 
 ACCOUNT = "ci-eval-agent"
 BASE_ACCOUNT = "ci-eval-base-agent"
-"""The users that agents run as, and those of the merge base; the Dockerfile creates them."""
+"""The users that agents of the change and of the merge base run as; the Dockerfile creates them."""
 INTERPRETER = "CI_EVAL_INTERPRETER"
 """The variable with the default Python interpreter of agents; ignored in our image."""
 
@@ -46,7 +46,7 @@ class Account(NamedTuple):
 
 
 def account(*, of_base: bool = False) -> Account | None:
-    """Return the user that agents run as, or those of the merge base; `None` if it is our own."""
+    """Return the user that agents (or those of the merge base) run as; `None` if it is our own."""
     if sys.platform != "linux" or os.getresuid()[2] != 0:
         return None
     return _known_account(BASE_ACCOUNT if of_base else ACCOUNT)
@@ -82,13 +82,13 @@ def child_options(agent: Account | None) -> dict[str, Any]:
 
 
 def ending_with_us() -> dict[str, Any]:
-    """Return the `subprocess` options with which, on Linux, a child is killed when we end.
+    """Return the `subprocess` options that, on Linux, kill a child when we end.
 
-    It is for programs that do not read their input, whose end tells workers that we are gone.
+    They are for programs that do not read their input; workers end when their input is closed.
     """
     if sys.platform != "linux":
         return {}
-    # Looked up before the fork: the child must take no lock that a thread of ours may hold.
+    # Looked up before the fork: the child must not take a lock that one of our threads may hold.
     prctl = ctypes.CDLL(None).prctl
     return {"preexec_fn": partial(prctl, _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)}
 
@@ -103,7 +103,7 @@ def environment(ours: Mapping[str, str], agent: Account | None) -> dict[str, str
 
 
 def admit_alone(folder: Path, agent: Account | None) -> None:
-    """Let the user `agent` enter a folder of ours, and nobody else."""
+    """Let only the user `agent` enter one of our folders."""
     if agent is None or sys.platform == "win32":
         return
     with as_root():
@@ -114,8 +114,8 @@ def admit_alone(folder: Path, agent: Account | None) -> None:
 def interpreter(ours: Mapping[str, str]) -> str:
     """Return the default Python interpreter of agents.
 
-    In our image it is one without ci-eval.  Elsewhere it is the one that `ours`, our environment,
-    names (without the container, the action names the job's Python), or our own.
+    In our image it is one without ci-eval.  Elsewhere it is the one named by our environment,
+    `ours` (without the container, the action names the job's Python there), or our own.
     """
     if account() is None:
         return ours.get(INTERPRETER) or sys.executable
@@ -199,7 +199,7 @@ def end_all(agent: Account) -> None:
     """Kill every process of the account, and return once none is running.
 
     Raises:
-        MachineError: they survive.
+        MachineError: some survive.
 
     """
     until = time.monotonic() + _KILL_TIMEOUT_S
@@ -215,10 +215,10 @@ def end_all(agent: Account) -> None:
 def _kill_all(agent: Account) -> None:
     """Send SIGKILL to every process of the account.
 
-    One call signals all of them at once, so that none can escape by forking.  We do not fork for it
-    either: the process limit may be reached, and agents could kill a helper that runs as their
-    user.  The kernel compares the sender's effective user id with the receiver's real and saved
-    ones.  Our real and saved ids are not the agents', so agents cannot kill us.
+    A single call signals all of them at once, so that none can escape by forking.  We do not fork
+    for it either: the process limit may be reached, and agents could kill a helper that runs as
+    their user.  The kernel compares the sender's effective user id with the receiver's real and
+    saved ones.  Our real and saved ids are not the agents', so agents cannot kill us.
     """
     if sys.platform != "linux":
         return

@@ -15,9 +15,9 @@ from ci_eval.text.suggest import CLOSE
 MAX_NAME = 255
 """The longest file name of common file systems, in bytes."""
 MAX_PATH = 3000
-"""The longest path in a configuration, in bytes: Linux allows 4,096 with the folder."""
+"""The longest path in a configuration, in bytes: Linux allows 4,096 including the folder."""
 MAX_SHOWN = 100
-"""How much of a path that is too long is shown, in characters."""
+"""How many characters of an overlong path are shown."""
 
 
 def contained(root: Path, given: str, *, written: bool = False) -> Path:
@@ -61,10 +61,10 @@ def _similar(root: Path, given: Path) -> Path | None:
 
 
 def refuse_file(folder: str) -> None:
-    """Refuse an output folder that is a file.
+    """Reject an output folder that is a file.
 
     Raises:
-        UsageError: it is.
+        UsageError: it is a file.
 
     """
     if Path(folder).is_file():
@@ -72,7 +72,7 @@ def refuse_file(folder: str) -> None:
 
 
 def refuse_links_out(*given: str | None) -> None:
-    """Refuse output paths, relative to the working directory, that a symlink redirects.
+    """Reject output paths, relative to the working directory, that a symlink redirects.
 
     Raises:
         UsageError: a path leads out of the repository, or into `.git`.
@@ -129,4 +129,4 @@ def _checked_path(given: str) -> str:
 
 
 PathText = Annotated[str, Field(min_length=1), AfterValidator(_checked_path)]
-"""A path in a configuration that a file can have."""
+"""A valid file path in a configuration."""

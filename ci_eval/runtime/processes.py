@@ -2,8 +2,8 @@
 
 A child leads its own process group and is killed together with its children.  (A grandchild that
 starts another group escapes; only the cleanup at the end of a run in our container, or the
-runner's own, catches it.)  In our container it runs as another user.  Its output is limited: the
-length of lines, and standard error to a beginning and an end, so that a flood neither fills
+runner's own, catches it.)  In our container, a child runs as another user.  Its output is limited:
+lines in their length, and standard error to its beginning and end, so that a flood neither fills
 memory nor blocks the child.
 """
 
@@ -26,10 +26,10 @@ from ci_eval.runtime.spawning import spawn
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """The longest line of a child's output."""
 EXCERPT_BYTES = 8 * 1024
-"""How much of the beginning and of the end of standard error is kept, each."""
+"""How many bytes are kept of the beginning of standard error, and also of its end."""
 LINGER_S = 5.0
-"""How long an ended child may keep its pipes open, or one that closed them may live: long enough
-to learn its exit code on a busy machine, for the error message."""
+"""How long pipes may stay open after a child has ended, or a child may live after closing them:
+long enough to learn the exit code on a busy machine, for the error message."""
 TAIL_CHARS = 2000
 """How much of standard error a message quotes, in characters."""
 
@@ -56,9 +56,9 @@ class Launch:
 
     @classmethod
     def of(cls, argv: Sequence[str], context: RunContext, env: Declared, cwd: str = ".") -> Self:
-        """Return how to start an agent's program, in a folder of the configuration's.
+        """Return the launch of an agent's program, in a folder relative to the configuration.
 
-        A program that does not exist fails with the system's error when it is started.
+        Starting a program that does not exist fails with the system's error.
         """
         program = find_agent_program(argv[0], context, env) or argv[0]
         whole = agent_environment(context, env)
@@ -83,7 +83,7 @@ class Excerpt:
         self._tail = (self._tail + data[room:][-self._limit :])[-self._limit :]
 
     def since(self, size: int) -> str:
-        """Return the data after the first `size` bytes, or as much of its end as was kept."""
+        """Return the data after the first `size` bytes, as far as its end was kept."""
         whole = self._head + self._tail
         kept = whole if len(whole) == self.size else self._tail
         return kept[max(len(kept) - (self.size - size), 0) :].decode(errors="replace")
@@ -97,7 +97,7 @@ class Excerpt:
 
 
 def output_tail(written: str) -> str:
-    """Return the end of `written`, beginning on a new line; empty if it is."""
+    """Return the end of `written`, beginning on a new line; empty if `written` is."""
     text = written.strip()
     cut = text[-TAIL_CHARS:]
     return "\n" + (cut if cut == text else "…" + cut) if text else ""
@@ -138,7 +138,7 @@ class Child(asyncio.SubprocessProtocol):
 
     `on_line` is called with each line of standard output; without it, standard output is kept like
     standard error, and the child may close it.  `on_end` is called once, when no line can follow:
-    the child has ended and its output was read, or one of the two took too long.
+    when the child has ended and its output was read, or one of the two took too long.
     """
 
     def __init__(self, on_line: Callable[[bytes], None] | None, on_end: Callable[[], None]) -> None:
@@ -161,7 +161,7 @@ class Child(asyncio.SubprocessProtocol):
         self._loop = asyncio.get_running_loop()
 
     async def start(self, launch: Launch, *, reads_input: bool = True) -> None:
-        """Start the program of `launch`; one that does not read its input is killed when we end.
+        """Start the program of `launch`; if it does not read its input, it is killed when we end.
 
         Raises:
             TrialError: it cannot be started.

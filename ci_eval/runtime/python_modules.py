@@ -1,4 +1,4 @@
-"""Modules that a configuration names, looked up without importing any of them."""
+"""Lookup of the modules that a configuration names, without importing them."""
 
 import ast
 import importlib.util
@@ -14,16 +14,16 @@ from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import MAX_CONFIG, read_text
 
 _DYNAMIC = re.compile(r"import\s*\*|__getattr__|\bglobals\(|\bsetattr\(|\bexec\(")
-"""Signs of names that a module's text does not contain."""
+"""Signs that a module may define names that its text does not contain."""
 _NAMES = re.compile(r"^(?:(?:async +)?def|class) +(\w+)|^(\w+) *[:=]", re.MULTILINE)
 _HARMLESS = {"distutils-precedence.pth", "_virtualenv.pth"}
 
 
 def target_error(target: str, root: Path, *, installed: bool | None, is_ours: bool = False) -> str:
-    """Return why `target`, `module` or `module:name`, cannot exist; empty if it may.
+    """Return why `target`, a `module` or `module:name`, cannot exist; empty if it may.
 
-    `installed` is whether the interpreter has the module's package; `None` if unknown.  If the
-    interpreter `is_ours`, the syntax is checked, too: another one may know a newer syntax.
+    `installed` tells if the interpreter has the module's package; `None` if unknown.  If the
+    interpreter `is_ours`, the syntax is checked, too: another one may support newer syntax.
     """
     module, _, name = target.partition(":")
     parts = module.split(".")
@@ -37,7 +37,7 @@ def target_error(target: str, root: Path, *, installed: bool | None, is_ours: bo
             wrong = _syntax_error(file, root) if is_ours else ""
             return wrong or (names_error([file], root, [wanted]) if wanted else "")
         if not (folder / part).is_dir():
-            # Of a package without `__init__.py`, another part may be installed.
+            # A package without `__init__.py` may have another, installed part.
             is_whole = number > 0 and (folder / "__init__.py").is_file()
             if is_module or not (is_whole or installed is False):
                 return ""
@@ -105,7 +105,7 @@ def installed_for_us(top: str) -> bool:
 def installed_for(interpreter: str, top: str) -> bool | None:
     """Return True if an interpreter has the top-level module `top`; `None` if unknown.
 
-    It is known only for virtual environments on their own.
+    This is known only for virtual environments without access to system packages.
     """
     venv = Path(interpreter).parent.parent
     try:

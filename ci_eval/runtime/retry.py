@@ -1,7 +1,7 @@
-"""Waiting between attempts: exponential backoff, and the pause that a server asks for.
+"""Waiting between attempts: exponential backoff, and the pause that a server requests.
 
-Every attempt that is repeated after a growing pause takes the pause from here.  Which failures are
-worth another attempt, and how many there are, stays with the caller.
+All retries with growing pauses take them from here.  Callers decide which failures are worth
+another attempt, and how many attempts there are.
 """
 
 import email.utils

@@ -1,8 +1,8 @@
 """Starting child processes without blocking the event loop at their end.
 
 asyncio waits for an ended child until the kernel provides its exit code.  A process that traces
-the child can delay that for ever, and every agent can start one.  Here, polling a child never
-blocks.
+the child can delay that forever, and any agent can start such a process.  Here, polling a child
+never blocks.
 """
 
 import asyncio

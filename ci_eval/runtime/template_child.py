@@ -20,13 +20,13 @@ _OURS = {
     "markdown": ("_parts.md.j2", "comment.md.j2", "summary.md.j2"),
     "html": ("report/_parts.html.j2", "report/overview.html.j2"),
 }
-"""Our templates that a template of each kind may use; parts first."""
+"""Our own templates that a user template of each kind may use; parts first."""
 _FILES = 32
-"""The most open files: what Python loads, and our own templates."""
+"""Maximum number of open files: what Python loads, and our own templates."""
 
 
 class Plain:
-    """A record of a report: only its fields and its truth value."""
+    """A record of a report, reduced to its fields and its truth value."""
 
     def __init__(self, fields: Mapping[str, Any], *, truth: bool) -> None:
         self.__dict__.update(fields)
@@ -78,7 +78,7 @@ def _environment(kind: str) -> Any:
 
 
 def _limit(memory: int, cpu_s: int) -> None:
-    """Limit the resources of this process for good."""
+    """Limit the resources of this process irrevocably."""
     if sys.platform == "win32":  # has no such limits
         return
     import resource

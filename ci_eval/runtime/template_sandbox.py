@@ -1,8 +1,8 @@
 """User templates, rendered in a restricted child process.
 
-Jinja's sandbox keeps a template from Python's internals, but limits neither time nor memory.  So a
-child of our own interpreter renders it: without an environment, with little memory, unable to
-write files, and killed at a timeout.  It gets plain data and returns text.
+Jinja's sandbox keeps a template from Python's internals, but limits neither time nor memory.  So it
+is rendered by a child process of our own interpreter: without an environment, with little memory,
+unable to write files, and killed at a timeout.  The child gets plain data and returns text.
 """
 
 import json
@@ -35,11 +35,11 @@ MAX_SOURCE = 256 * 1024
 CPU_S = 10
 """The CPU time for rendering a template, in seconds."""
 WALL_S = 60.0
-"""The elapsed time for it, in seconds; generous for busy machines."""
+"""The wall-clock time for rendering, in seconds; generous for busy machines."""
 MEMORY = 512 * 1024 * 1024
-"""The address space for it, in bytes."""
+"""The address space for rendering, in bytes."""
 _KILL_TIMEOUT_S = 5.0
-"""Seconds that a killed child may take to end."""
+"""Maximum time for a killed child to end, in seconds."""
 _END_OF_STYLE = re.compile("</style", re.IGNORECASE)
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 _CODE = (
@@ -141,7 +141,7 @@ def read_style(given: str, context: RunContext) -> str:
         line = 1 + text.count("\n", 0, found.start())
         message = f"contains {found[0]!r}, which ends a style sheet in HTML; remove it"
         raise UsageError(problems=[Problem(message, context.shown(given), line)])
-    # As a browser reads it: a hash of anything else would forbid the whole style.
+    # Normalized as a browser does: a hash of any other text would block the whole style sheet.
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", REPLACEMENT)
 
 
@@ -196,8 +196,8 @@ def _answer(line: bytes) -> dict[str, Any]:
 def _end(child: "subprocess.Popen[bytes]") -> None:
     """Kill the child, if it still runs, and close its streams.
 
-    The wait for its end has a timeout: a process of the same user can trace the child, and so make
-    the kernel hold its exit code back.
+    The wait for its end has a timeout: a process of the same user can trace the child, which makes
+    the kernel hold back its exit code.
     """
     if child.returncode is None:
         if sys.platform == "win32":

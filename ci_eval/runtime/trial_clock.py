@@ -1,4 +1,4 @@
-"""The time limit of a trial, which stands still while the agent is kept waiting by others."""
+"""The time limit of a trial, which is paused while others keep the agent waiting."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 
 
 class TrialClock:
-    """Stops the time limit `limit` of a trial, for one reason or for several at once."""
+    """Pauses the time limit `limit` of a trial, for one or several overlapping reasons."""
 
     def __init__(self, limit: asyncio.Timeout) -> None:
         self._limit = limit
@@ -17,12 +17,12 @@ class TrialClock:
 
     @property
     def stopped_s(self) -> float:
-        """The seconds for which it has stood still so far."""
+        """The seconds for which it has been paused so far."""
         return self._stopped_s + (_now() - self._began if self._stops else 0.0)
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop the time until the context is left."""
+        """Pause the time limit until the context is left."""
         if not self._stops:
             self._began = _now()
             self._left_s = (self._limit.when() or self._began) - self._began

@@ -2,7 +2,7 @@
 
 Agents may create files in the folder of the configuration, and find no secrets in or around the
 workspace.  As root, this module only uses folder descriptors and follows no symlinks, so that a
-file that was checked cannot be replaced before it is changed.
+checked file cannot be replaced before it is changed.
 """
 
 import os
@@ -32,17 +32,17 @@ def agent_workspace(
 ) -> Iterator[RunContext]:
     """Let agents create files in the folder of the configuration, but find no secrets around it.
 
-    If it is not `writable`, they cannot create any.
+    If the folder is not `writable`, they cannot create files there.
 
-    `files` maps variables that agents get to the files that they name.  If agents could not read
-    a file, the variable of the returned `RunContext` names a temporary copy.  Agents cannot change
+    `files` maps variables that agents get to the files that they name.  If agents cannot read a
+    file, the variable in the returned `RunContext` names a temporary copy.  Agents cannot change
     existing files in the folder.  At the end, their processes are killed, and the group of the
-    folder may change and remove the files that they created.
+    folder may change and remove the files that agents created.
 
     Raises:
         UsageError: a file cannot be copied, or `.ci-eval` or an entry of it is a symlink out of
             the repository.
-        MachineError: a process of an agent cannot be killed; the closed folders stay closed.
+        MachineError: an agent's process cannot be killed; closed folders then stay closed.
 
     """
     ours = contained(context.root, OURS)
@@ -73,7 +73,8 @@ def agent_workspace(
             end_all(agent)
             with as_root(), closed:
                 for problem in _hand_over(context.root, agent):
-                    context.say(f"agents keep files in {context.shown('.')}: {problem}")
+                    shown = context.shown(".")
+                    context.say(f"cannot take over the agents' files in {shown}: {problem}")
 
 
 # --- What agents must not read ----------------------------------------------------------------
@@ -138,7 +139,7 @@ def _content(name: str, path: Path) -> bytes:
     """Return the content of a file that a variable names; agents are only isolated on Linux.
 
     Raises:
-        UsageError: it is too large, a symlink, or not readable for us.
+        UsageError: it is too large, a symlink, or not readable by us.
 
     """
     if sys.platform == "win32":
@@ -228,7 +229,7 @@ def _give(name: str, parent: int, agent: Account, group: int) -> None:
             return
         owners = status.st_mode & stat.S_IRWXU
         if stat.S_ISDIR(status.st_mode):
-            owners = stat.S_IRWXU  # else nobody could remove its entries
+            owners = stat.S_IRWXU  # else its entries could not be removed
         # No set-user-ID bit; others keep their permissions.
         mode = owners | owners >> 3 | status.st_mode & 0o007
         Path(f"/proc/self/fd/{descriptor}").chmod(mode)

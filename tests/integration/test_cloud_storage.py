@@ -260,7 +260,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_lost(project, fake):
     ended = project.ci_eval("evalset", "delete", "gs://b/shop", "smoke", "--case", "greets")
 
     assert ended.code == ExitCode.USAGE_ERROR
-    assert f"gs://b/{SMOKE}: was changed by somebody else in the meantime" in ended.err
+    assert f"gs://b/{SMOKE}: was changed by another writer in the meantime" in ended.err
     assert fake.text("b", SMOKE) == theirs
     assert project.ci_eval(
         "evalset", "delete", "gs://b/shop", "smoke", "--case", "theirs"

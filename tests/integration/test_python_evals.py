@@ -131,7 +131,7 @@ def test_the_names_that_agentflow_eval_knows_come_first(agentflow: Shop) -> None
         ),
         (
             "def get_eval_config(): return [CONFIG]\n",
-            "'get_eval_config' is or returns no EvalConfig of AgentFlow but list",
+            "'get_eval_config' must be or return an AgentFlow EvalConfig; found list",
         ),
     ],
 )

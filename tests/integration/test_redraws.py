@@ -206,15 +206,15 @@ def without_the_first_run(suite: Suite) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (of_another_first_run, "it confirms other reports than those that are merged"),
-        (of_one_shard_again, "is another run of it\npass one of them"),
-        (of_one_merge_base_edited, "is another run of it\npass one of them"),
+        (of_another_first_run, "it confirms reports other than those being merged"),
+        (of_one_shard_again, "is another run of the same shard\npass only one of them"),
+        (of_one_merge_base_edited, "is another run of the same shard\npass only one of them"),
         (with_another_trial, "its trials are not those that the verdict needs"),
         (with_two_plans, "its cases were assigned differently"),
         (with_another_number, "there is a report of redraw 2, but none of redraw 1"),
-        (without_a_result, "no shard has a result of bot on smoke/"),
-        (without_its_results, "no shard has a result of bot on smoke/"),
-        (without_the_first_run, "there is no report of a shard"),
+        (without_a_result, "no shard has a result for bot on smoke/"),
+        (without_its_results, "no shard has a result for bot on smoke/"),
+        (without_the_first_run, "no shard report was found"),
     ],
 )
 def test_a_redraw_that_does_not_fit_is_refused(redrawn, tmp_path, change, message):
@@ -260,11 +260,11 @@ def test_a_plan_of_a_redraw_that_was_edited_is_refused(redrawn, tmp_path, change
 
     assert (ended.code, "Traceback" in ended.err) == (4, False)
     message = {
-        "more": f"the plan has {trials} trials of this shard, but {2 * trials} can be run",
-        "fewer": f"the plan has {trials} trials of this shard, but 0 can be run",
+        "more": f"the plan has {trials} trials for this shard, but {2 * trials} can be run",
+        "fewer": f"the plan has {trials} trials for this shard, but 0 can be run",
         "endless": "must be at most 100",
     }
-    assert message.get(change, "the plan does not have each case of the suite in one") in ended.err
+    assert message.get(change, "the plan does not assign each case of the suite") in ended.err
 
 
 def test_a_shard_whose_merge_base_cannot_be_run_says_so(redrawn, tmp_path):
@@ -276,7 +276,7 @@ def test_a_shard_whose_merge_base_cannot_be_run_says_so(redrawn, tmp_path):
     ended = suite.ci_eval("run", "--shard", "1/3", "--plan", "redraw.json")
 
     assert (ended.code, "the merge base" in ended.err) == (4, True)
-    assert "trials of this shard, but 0 can be run" in ended.err
+    assert "trials for this shard, but 0 can be run" in ended.err
 
 
 def test_a_redraw_of_an_earlier_attempt_does_not_count(redrawn, tmp_path):
@@ -290,7 +290,7 @@ def test_a_redraw_of_an_earlier_attempt_does_not_count(redrawn, tmp_path):
     ended = planned(suite)
 
     assert (ended.code, plan_of(suite)["redraw"]["number"]) == (6, 1)
-    assert ended.err.count("is of an earlier attempt than the shards that it confirms") == 3
+    assert ended.err.count("belongs to an earlier attempt than the shards that it confirms") == 3
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_a_job_that_was_run_again_replaces_its_earlier_attempt(suite):
 
 
 EDITS = [
-    ("2/shard.json", '"index": 2', '"index": 1', "is another run of it\npass one of them"),
+    ("2/shard.json", '"index": 2', '"index": 1', "of the same shard\npass only one of them"),
     ("1/shard.json", '"version": "', '"version": "0', "it differs in the version of ci-eval"),
     ("1/shard.json", '"commit": "', '"commit": "0', "it differs in the commit"),
     ("1/shard.json", '"smoke": "', '"smoke": "0', "it differs in the evalset 'smoke'"),
@@ -181,8 +181,8 @@ EDITS = [
     ("1/shard.json", '_version": 1', '_version": 0', "has schema version 0, this version"),
     ("1/shard.json", '"attempt": 1', "", "is not JSON"),
     ("1/run.json", '"results"', "", "expected a name in double quotes"),
-    ("1/run.json", '"case":"c', '"case":"x', "no shard has a result of bot on smoke/"),
-    ("1/run.json", '"case_fingerprint":"', '"case_fingerprint":"0', "is of another trial"),
+    ("1/run.json", '"case":"c', '"case":"x', "no shard has a result for bot on smoke/"),
+    ("1/run.json", '"case_fingerprint":"', '"case_fingerprint":"0', "belongs to another trial"),
     ("1/run.json", 'score","name":"', 'score","name":"other ', "'other response_match_score'"),
 ]
 
@@ -216,7 +216,7 @@ def test_a_report_that_lacks_its_results_is_refused_with_a_way_out(divided, tmp_
     assert ended.code == 4
     expected = "shard 2/3 (shards/2) cannot be merged: it has no run.json"
     assert (expected if change == "gone" else "shards/2/run.json:") in ended.err
-    assert "run the shard again, or leave its folder out for no verdict" in ended.err
+    assert "run the shard again, or omit its folder to merge without a verdict" in ended.err
     shutil.rmtree(path.parent)
     assert suite.ci_eval("merge", "shards/*", "--out", "merged").code == 6
 
@@ -233,7 +233,7 @@ def test_the_results_of_a_shard_are_not_those_of_another(divided, tmp_path):
 
     ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
 
-    assert (ended.code, "it has the result of bot on smoke/" in ended.err) == (4, True)
+    assert (ended.code, "it has a result for bot on smoke/" in ended.err) == (4, True)
 
 
 def test_the_same_report_twice_counts_once(divided, tmp_path):
@@ -328,7 +328,7 @@ def test_a_plan_that_was_edited_by_hand_is_refused(suite, change):
 
     ended = suite.ci_eval("run", "--shard", "1/2", "--plan", "plan.json")
 
-    assert (ended.code, "each case of the suite in one shard" in ended.err) == (4, True)
+    assert (ended.code, "each case of the suite to one shard" in ended.err) == (4, True)
 
 
 def test_the_number_of_a_job_is_found_in_its_environment(suite):

@@ -1,4 +1,4 @@
-"""ADK's storage layout: the names of evalsets and results, in a folder and in a bucket.
+"""ADK's storage layout: the names of evalsets and results, in folders and in buckets.
 
 =========  =====================================  =============================================
 what       below the folder of all agents         in a bucket
@@ -7,8 +7,8 @@ evalset    `APP/ID.evalset.json`                  `APP/evals/eval_sets/ID.evalse
 result     `APP/.adk/eval_history/NAME…`          `APP/evals/eval_history/ID….evalset_result.json`
 =========  =====================================  =============================================
 
-As in `LocalEvalSetsManager`, `GcsEvalSetsManager` and their counterparts for results of ADK 2.13.0,
-with its rules for ids and its messages.
+It matches `LocalEvalSetsManager`, `GcsEvalSetsManager` and their counterparts for results in
+ADK 2.13.0, including the rules for ids and the messages.
 """
 
 import os
@@ -60,7 +60,7 @@ def check_segment(value: str, what: str) -> None:
 
 
 def check_id(eval_set_id: str) -> None:
-    """Require an id that ADK would create an evalset with.
+    """Require an id that ADK would accept for a new evalset.
 
     Raises:
         UsageError: it has characters other than letters, digits and `_`.
@@ -130,10 +130,10 @@ class FolderHistory:
 
     agents: Path
     root: Path
-    """The folder of the configuration; symlinks out of its repository are refused."""
+    """The folder of the configuration; symlinks out of its repository are rejected."""
 
     def check(self, app: str) -> None:
-        """Refuse a symlink out of the repository."""
+        """Reject a symlink out of the repository."""
         self._folder(app)
 
     def result_id(self, full: str, name: str) -> str:
@@ -164,7 +164,7 @@ class BucketHistory:
     bucket: Bucket
 
     def check(self, app: str) -> None:
-        """Refuse an invalid app name, and a bucket that cannot be used."""
+        """Reject an invalid app name, and a bucket that cannot be used."""
         self.bucket.require(result_folder(app))
 
     def result_id(self, full: str, name: str) -> str:
@@ -195,5 +195,5 @@ History = FolderHistory | BucketHistory
 """Storage of evaluation results.
 
 `check` raises a `UsageError`, before anything is spent, if results of the app cannot be stored.
-Of the arguments of `result_id`, `full` also has the agent and the evalset.
+In `result_id`, the argument `full` also includes the agent and the evalset.
 """

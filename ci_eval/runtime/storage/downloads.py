@@ -40,7 +40,7 @@ class Bounded:
         """Write `data`, decompressed.
 
         Raises:
-            UsageError: it is too large, or not gzip although declared so.
+            UsageError: it is too large, or not gzip although declared as such.
 
         """
         if self._decompressor is None:
@@ -49,7 +49,7 @@ class Bounded:
             try:
                 self._decompress(data)
             except zlib.error as exc:
-                message = f"is not gzip, as its Content-Encoding says: {exc}"
+                message = f"is not gzip, although its Content-Encoding says so: {exc}"
                 raise UsageError(problems=[Problem(message, self._shown)]) from exc
         return len(data)
 

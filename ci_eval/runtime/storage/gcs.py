@@ -28,7 +28,7 @@ MAX_LISTED = 100_000
 """The most objects that are listed."""
 _CHUNK = 1 << 20
 _MAX_DETAIL = 300
-"""How much of the service's error message is shown, in characters."""
+"""How many characters of the service's error message are shown."""
 
 
 class GcsOptions(Record):
@@ -68,7 +68,7 @@ class GcsOptions(Record):
 class ChangedError(UsageError):
     """An object was created, changed or deleted since it was read.
 
-    What to do: run the command again; it reads the object anew.
+    What to do: run the command again; it reads the current object.
     """
 
 
@@ -92,7 +92,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Storage:
-    """Google Cloud Storage, connected as the configuration and the environment say."""
+    """Google Cloud Storage, connected according to the configuration and the environment."""
 
     options: GcsOptions
     env: Mapping[str, str]
@@ -154,7 +154,7 @@ def _client(endpoint: str, project: str | None, *, anonymous: bool) -> Any:
             project = google.auth.default()[1] or "<none>"
         client = storage.Client(project=project or None, **more)
         # This cache serves tracing, which we do not use; its threads would keep sending requests
-        # after a timeout.  Otherwise only an environment variable switches it off.
+        # after a timeout.  The only other way to disable it is an environment variable.
         client._bucket_metadata_cache = None  # noqa: SLF001  # see above
         return client
 
@@ -228,7 +228,7 @@ class Bucket:
         """Download an object that was found.
 
         Raises:
-            UsageError: it is too large, was changed since, or cannot be read.
+            UsageError: it is too large, has changed since, or cannot be read.
 
         """
         copy, shown = Copy(entry.place, entry.generation), str(entry.place)
@@ -251,7 +251,7 @@ class Bucket:
         It replaces the generation `instead_of`; 0 means that the object does not exist yet.
 
         Raises:
-            ChangedError: the object has another generation by now; it is not changed.
+            ChangedError: the object now has another generation; it is not overwritten.
             UsageError: it cannot be stored.
 
         """
@@ -275,10 +275,10 @@ class Bucket:
                 raise
 
     def delete(self, entry: Entry) -> bool:
-        """Delete an object that was found; return False if it was gone already.
+        """Delete an object that was found; return False if it was already gone.
 
         Raises:
-            ChangedError: it was changed since.
+            ChangedError: it has changed since.
             UsageError: it cannot be deleted.
 
         """
@@ -351,17 +351,17 @@ def _translated_errors(shown: str, *, missing: str = "no such object") -> Iterat
     except (requests.RequestException, auth.TransportError, api.RetryError) as exc:
         raise error(f"Cloud Storage cannot be reached: {_root_cause(exc)}") from exc
     except (auth.GoogleAuthError, api.Unauthorized) as exc:
-        message = f"the Google Cloud credentials were refused: {_detail(exc)}"
+        message = f"the Google Cloud credentials were rejected: {_detail(exc)}"
         raise error(message, _LOGIN_HINT) from exc
     except api.Forbidden as exc:
         raise error(f"the credentials lack a permission: {_detail(exc)}") from exc
     except api.NotFound as exc:
         raise error(missing) from exc
     except api.PreconditionFailed as exc:
-        message = "was changed by somebody else in the meantime; not overwritten"
+        message = "was changed by another writer in the meantime; not overwritten"
         raise ChangedError(problems=[Problem(message, shown)], hint="try again") from exc
     except (api.GoogleAPIError, storage.InvalidResponse, storage.DataCorruption) as exc:
-        raise error(f"Cloud Storage refused the request: {_detail(exc)}") from exc
+        raise error(f"Cloud Storage rejected the request: {_detail(exc)}") from exc
 
 
 def _detail(exc: Exception) -> str:

@@ -29,7 +29,7 @@ class Place(NamedTuple):
         """Parse a `gs://bucket/name`.
 
         Raises:
-            UsageError: it is not one.
+            UsageError: it is not a valid address.
 
         """
         bucket, _, name = text.removeprefix(SCHEME).partition("/")

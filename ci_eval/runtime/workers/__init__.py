@@ -1,5 +1,5 @@
 """User code, run in separate processes under the interpreter with its dependencies.
 
-Both ends of the connection are here, and what runs before an agent, marks its calls of models or
-stands in place of its tools.
+This package holds both ends of the connection, and the code that runs before an agent, marks its
+model calls or replaces its tools.
 """

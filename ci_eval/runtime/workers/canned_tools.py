@@ -2,7 +2,7 @@
 
 Framework adapters import this file under the agent's interpreter, and so do we, so that calls are
 matched in one place.  It needs only the standard library of Python 3.8 and imports
-nothing of ci-eval.
+nothing from ci-eval.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Source files of a module and of what it imports from the same repository."""
+"""Source files of a module and of its imports from the same repository."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ def sources(module: str, folders: Sequence[Path]) -> tuple[Path, ...]:
     """Return the files of `module` and of the modules that it imports, each once.
 
     Modules are searched in `folders` only, so the standard library and installed packages are left
-    out.  Imports inside of functions count; those that are computed are not found.
+    out.  Imports inside functions count; computed imports are not found.
     """
     found: dict[Path, None] = {}
     waiting = [module]
@@ -44,7 +44,7 @@ def _files(module: str, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
 def _forms(folder: Path, name: str) -> Iterator[Path]:
     """Yield the files in a folder that Python may load as a module: source and bytecode.
 
-    Bytecode that somebody committed need not be that of the source.
+    Committed bytecode need not match the source.
     """
     yield from filter(Path.is_file, (folder / f"{name}.py", folder / f"{name}.pyc"))
     if (cached := folder / "__pycache__").is_dir():

@@ -1,9 +1,9 @@
-"""Marks the calls of models that a conversation makes, so that the gateway can tell them apart.
+"""Marks the model calls of each conversation, so that the gateway can tell them apart.
 
 `worker.py` imports this file under the agent's interpreter, if the agent's models are
-behind the gateway.  It needs only the standard library of Python 3.8 and imports nothing of
-ci-eval.  HTTP clients are changed when the agent imports them: they add a header to what they send
-to the gateway, and to nothing else.  A thread that an agent starts by itself knows no conversation.
+behind the gateway.  It needs only the standard library of Python 3.8 and imports nothing from
+ci-eval.  HTTP clients are patched when the agent imports them: they add a header to requests to
+the gateway, and to no others.  Calls from a thread that the agent starts itself are not marked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEADER = "x-ci-eval-conversation"
 
 
 def mark(writing: ContextVar[Any]) -> None:
-    """Mark all calls from now on; the value of `writing` knows the number of the conversation."""
+    """Mark all calls from now on; the value of `writing` has the number of the conversation."""
     place = os.environ["CI_EVAL_MODELS"].split("/")[2]  # noqa: TID251  # of the worker
 
     def value() -> str:
@@ -40,7 +40,7 @@ def mark(writing: ContextVar[Any]) -> None:
 
 
 class _Finder:
-    """Finds modules as usual, and changes those that are HTTP clients once they are loaded."""
+    """Finds modules as usual, and patches HTTP clients once they are loaded."""
 
     def __init__(
         self, changes: dict[str, Callable[..., None]], place: str, value: Callable[[], str]

@@ -29,7 +29,7 @@ from ci_eval.text.sanitize import one_line
 TIMEOUT_S = 1800.0
 """Timeout of all commands together."""
 SHOWN_CHARS = 200
-"""How much of a command is shown, in characters."""
+"""How many characters of a command are shown."""
 NOTES = Path(workspace.OURS, "setup")
 """Where completed setups are recorded, relative to the folder of the configuration."""
 DEPENDENCY_FILES = (
@@ -40,7 +40,7 @@ DEPENDENCY_FILES = (
 MAX_READ = 16 * 1024 * 1024
 """The largest such file that is read, in bytes; a larger one is compared by size and time."""
 _POLL_S = 0.1
-"""How often to look whether another process has finished the same setup."""
+"""Interval of checking whether another process has finished the same setup, in seconds."""
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for a writer
 
 
@@ -72,7 +72,7 @@ class _Setups:
 
 
 _setups: WeakKeyDictionary[AbstractEventLoop, _Setups] = WeakKeyDictionary()
-"""By event loop, of which each run has one."""
+"""By event loop; each run has one."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class Setup:
         finally:
             setups.users[name] -= 1
             if not setups.users[name] and name in setups.tasks and not setups.tasks[name].done():
-                # Stop a running child here: at its end, the event loop would cancel asyncio's own
-                # task for the child, and then wait for ever.
+                # Stop a running child here: at its own end, the event loop would cancel asyncio's
+                # task for the child, and then wait forever.
                 task = setups.tasks.pop(name)
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -170,7 +170,7 @@ class Setup:
             raise TrialError("start", message)
 
     def _is_noted(self, note: Path) -> bool:
-        """Return True if the setup was done and nothing has changed since."""
+        """Return True if the setup was completed and nothing has changed since."""
         if not note.is_file() or note.read_text(encoding="utf-8") != self._state():
             return False
         if self.interpreter is None:
@@ -179,12 +179,12 @@ class Setup:
 
     def _note(self, note: Path) -> None:
         note.parent.mkdir(parents=True, exist_ok=True)
-        # The state after the commands, so that a lock file that they change causes no rerun.
+        # The state after the commands, so that their own change of a lock file causes no rerun.
         note.write_text(self._state(), encoding="utf-8")
 
     def _state(self) -> str:
         """Return a digest that changes whenever the setup must run again."""
-        # Packages installed in a container outside of the workspace are lost with it.
+        # Packages installed outside of the workspace in a container are lost with the container.
         machine = gethostname() if isolation.account() else ""
         files = {str(path): _file_state(path) for path in self._files()}
         return _digest([machine, files])
@@ -197,7 +197,7 @@ class Setup:
 
 @asynccontextmanager
 async def _alone(note: Path) -> AsyncIterator[None]:
-    """Keep other processes from the same setup, such as tasks of a cluster on this machine."""
+    """Keep other processes, such as cluster tasks on this machine, from running the same setup."""
     if sys.platform == "win32":
         yield
         return

@@ -1,4 +1,4 @@
-"""Python callables of users, and the interpreter to run them with."""
+"""User-defined Python callables, and the interpreter that runs them."""
 
 import re
 import sys
@@ -28,7 +28,7 @@ class UnderPython(Record):
     interpreter: str | None = None
     """The Python that has the callable's dependencies: a path relative to the folder of the
     configuration, such as `.venv/bin/python`, or a name on the PATH. Default: the Python of
-    ci-eval; in the action that of its image, which has only the standard library."""
+    ci-eval; in the action, the one in its image, which has only the standard library."""
     setup: tuple[Command, ...] = ()
     """Commands to run once before the agent starts, such as `uv sync`, in the folder of the
     configuration and with the agent's environment. Each is a text, split like a shell command line
@@ -89,14 +89,14 @@ class UnderPython(Record):
     ) -> AsyncIterator[Pool]:
         """Provide workers for `target` until the context is left.
 
-        It is a `module:callable`, or as `adapter` expects.
+        The target is a `module:callable`, or whatever `adapter` expects.
         """
         setup = Setup(self.setup, self.interpreter, self.env, context)
 
         async def prepare() -> Launch:
             if self.setup:
                 await setup.done()
-            # If it was removed after the check, starting it fails with the system's error.
+            # If it was removed after the check, the start fails with the system's error.
             interpreter = self._find_interpreter(context) or str(self.interpreter)
             root = context.root.resolve()
             adapted = (str(adapter.path), encode(adapter.options)) if adapter else ()
@@ -114,7 +114,7 @@ class UnderPython(Record):
     async def ask_once(
         self, target: str, context: RunContext, *, adapter: Adapter, message: Json = None
     ) -> Json:
-        """Return the reply to `message` of what `adapter` makes of `target`, in a worker.
+        """Return the reply of `target`, run by `adapter` in a worker, to `message`.
 
         Raises:
             TrialError: it cannot be started, or fails.

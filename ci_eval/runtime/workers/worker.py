@@ -4,7 +4,7 @@ ci-eval runs this file as `python worker.py FOLDER TARGET [ADAPTER OPTIONS]` and
 It needs only the standard library of Python 3.8.  TARGET is `module:callable`.  ADAPTER is a file
 beside this one for a framework: its `adapted(target, options, load)` turns any TARGET into a
 callable that takes a message; OPTIONS are JSON, and `load` imports a `module:name`.  Such a
-callable may have `start_warnings`, `close(session)` and, if it is async, `end()`, awaited last.
+callable may have `start_warnings`, `close(session)` and, if async, `end()`, which is awaited last.
 Both sides write lines of JSON; `id` is the number of a conversation.
 
 ======================================== ==================================================
@@ -79,10 +79,10 @@ def main() -> int:
 def _set_up_process(folder: str, target: str) -> None:
     """Set up the process as if the callable's module had been started in `folder`."""
     if not getattr(sys.flags, "safe_path", False):
-        del sys.path[0]  # the folder of this file, whose modules are not for the callable
+        del sys.path[0]  # the folder of this file, whose modules the callable must not import
     sys.path.insert(0, folder)
     sys.argv[:] = [target.partition(":")[0]]
-    # Output just before a crash must not be lost, nor the place of the crash.
+    # Neither the output just before a crash nor the location of the crash must be lost.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a file
     faulthandler.enable(all_threads=False)  # only the thread that crashed
     sys.stdout, sys.stderr = _output.Tee(sys.stdout), _output.Tee(sys.stderr)
@@ -104,7 +104,7 @@ class Wire:
         self._pid = os.getpid()
 
     def write(self, message: dict[str, Any] | str) -> None:
-        """Send `message`, which may be JSON already."""
+        """Send `message`, which may already be JSON."""
         if os.getpid() != self._pid:
             # The callable forked, and this is the child, which must not reply.
             os._exit(0)
@@ -159,7 +159,7 @@ def _function(target: str, adapter: str = "", options: str = "") -> Callable[...
 
 
 class Conversation(NamedTuple):
-    """What the callable gets and writes in one conversation."""
+    """Input and output of the callable in one conversation."""
 
     session: dict[str, Any]
     history: list[Any]
@@ -367,7 +367,7 @@ class Loop:
             with suppress(SystemExit, KeyboardInterrupt):
                 self._loop.run_forever()
         if self._agent.end is not None:
-            with suppress(BaseException):  # nobody reads an error any more
+            with suppress(BaseException):  # errors are no longer read
                 self._loop.run_until_complete(asyncio.wait_for(self._agent.end(), GRACE_S))
 
     def end(self) -> None:

@@ -12,7 +12,7 @@ MAX_RETRIES = 3
 
 
 async def call(pool: Pool, message: Json, *, name: str, timeout_s: float) -> Json:
-    """Call the function with `message`, and return its result; messages name it `name`.
+    """Call the function with `message`, and return its result; errors call it `name`.
 
     Raises:
         BadAnswerError: the result is not JSON.

@@ -1,7 +1,7 @@
 """Short descriptions of errors in user code: the exception, and where it was raised.
 
 `worker.py` and the adapters import this file under the agent's interpreter.  It needs
-only the standard library of Python 3.8 and imports nothing of ci-eval.
+only the standard library of Python 3.8 and imports nothing from ci-eval.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE_CHARS = 2000
 SHOWN_CHARS = 200
-"""How much of a value a message shows, in characters."""
+"""How many characters of a value a message shows."""
 MAX_FRAMES = 3
-"""The most traceback lines shown of a failed import."""
+"""Maximum number of traceback lines shown for a failed import."""
 
 _OURS = ("<frozen", dirname(__file__) + os.sep, importlib.__file__)
 _INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
@@ -31,7 +31,7 @@ _INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
 def raised(exc: BaseException, folder: str, function: Any = None) -> str:
     """Return the exception and, in parentheses, its innermost line of code in `folder`.
 
-    Without such a line, it is the innermost line of any code.  If no code of `function` ran, its
+    Without such a line, it names the innermost line of any code.  If no code of `function` ran, its
     signature is wrong.
     """
     inner: Any = getattr(exc, "exceptions", ())
@@ -66,7 +66,7 @@ def not_loaded(target: str, exc: BaseException, folder: str) -> str:
 
 
 def _remedy(module: str, folder: str) -> str:
-    """Return the way out for a missing module; one of the user's own packages lacks a file."""
+    """Return the remedy for a missing module; in the user's own packages, a file is missing."""
     *package, name = module.split(".")
     places = [os.path.join(each or os.getcwd(), *package) for each in sys.path]
     found = [each for each in places if package and os.path.isdir(each)]
@@ -114,7 +114,7 @@ def _safely(show: Callable[[Any], str], value: Any) -> str:
 
 
 def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
-    """Return file and line of each frame that is neither ours nor the importer's."""
+    """Return file and line of each frame that belongs neither to us nor to the import system."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace)]
     return [at for at in frames if not at[0].startswith(_OURS)]
 

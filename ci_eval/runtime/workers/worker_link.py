@@ -18,18 +18,18 @@ _log = logging.getLogger(__name__)
 START_TIMEOUT_S = 300.0
 """How long a worker may take to import its target."""
 GRACE_S = 1.0
-"""How long a cancelled call may take to end or, in a thread, which cannot be stopped, to report its
-output."""
+"""How long a cancelled call may take to end.  A thread cannot be stopped: it must report its output
+within that time."""
 _MAX_WARNINGS = 20
 _MAX_WARNING = 2_000
-"""The most warnings of a worker when it starts, and the length of the longest."""
+"""Maximum number of start warnings of a worker, and the length of the longest."""
 END_S = 5.0
 """How long an idle worker may take to end; generous for busy machines."""
 
 _ANSWER = re.compile(rb'{"id":(\d+),"seconds":')
 """The beginning of a worker's line with a result."""
 _TOO_OLD = re.compile(r'worker\.py", line \d+\n.*\n.*\nSyntaxError: ')
-"""The traceback of a Python that is too old for the worker itself."""
+"""The traceback from a Python that is too old for the worker itself."""
 _CRASHED_AT = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
 """A frame printed by `faulthandler`; tracebacks have a comma before the `in`."""
 
@@ -190,7 +190,7 @@ class Link:
             message = read_json(line)
         except ValueError as exc:
             number = _ANSWER.match(line)
-            error = {"kind": "protocol", "message": f"returned what {exc}"}
+            error = {"kind": "protocol", "message": f"returned a value that {exc}"}
             message = {"id": int(number[1]), "error": error} if number else None
         try:
             self._take(message)

@@ -1,7 +1,7 @@
 """Output of one conversation to the standard streams that it shares with others.
 
 `worker.py` imports this file under the agent's interpreter.  It needs only the standard
-library of Python 3.8 and imports nothing of ci-eval.
+library of Python 3.8 and imports nothing from ci-eval.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 
 MAX_OUTPUT_CHARS = 4000
-"""How much of the beginning and of the end of a conversation's output is kept, each."""
+"""How many characters are kept of the beginning of a conversation's output, and also of its end."""
 
 
 class Output:

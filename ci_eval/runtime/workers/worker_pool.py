@@ -16,7 +16,7 @@ from ci_eval.runtime.workers.worker_link import Link
 WORKER = str(Path(__file__).with_name("worker.py"))
 """The script that a worker runs."""
 MAX_STARTS = 2
-"""The most failed starts in a row before giving up."""
+"""Maximum number of consecutive failed starts before giving up."""
 
 
 class Adapter(NamedTuple):
@@ -25,7 +25,7 @@ class Adapter(NamedTuple):
     name: str
     """The name of the framework: `adapters/NAME_adapter.py` is the file."""
     options: Mapping[str, Json] = {}
-    """The options it gets."""
+    """The options that it gets."""
 
     @property
     def path(self) -> Path:
@@ -34,13 +34,13 @@ class Adapter(NamedTuple):
 
 
 class Size(NamedTuple):
-    """The size of a pool, and what each of its workers gets."""
+    """The size of a pool, and additional variables of its workers."""
 
     workers: int = 1
     threads: int | None = None
-    """The most conversations at a time in one worker; `None` for any number."""
+    """Maximum number of concurrent conversations in one worker; `None` for any number."""
     variables: Callable[[], Mapping[str, str]] = dict
-    """Returns what the environment of one more worker has besides."""
+    """Returns additional environment variables for one more worker."""
 
 
 ONE = Size()
@@ -68,8 +68,8 @@ class _Slot:
 class Pool:
     """Holds conversations in `workers` processes, `threads` at a time in each.
 
-    If `threads` is `None`, their number is unlimited.  Workers, and replacements of those that
-    died, are started on demand; `prepare` makes that possible, and returns how to start one.
+    If `threads` is `None`, their number is unlimited.  Workers, and replacements for dead ones, are
+    started on demand; `prepare` makes that possible, and returns the launch of a worker.
     """
 
     def __init__(

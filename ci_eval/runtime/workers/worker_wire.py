@@ -7,7 +7,7 @@ from ci_eval.records.cases import Json
 from ci_eval.text.json_text import parse_json
 
 SHOWN_CHARS = 200
-"""How much of an invalid reply a message shows, in characters."""
+"""How many characters of an invalid reply a message shows."""
 
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}"  # a surrogate pair
@@ -22,10 +22,10 @@ encode = json.JSONEncoder(separators=(",", ":")).encode
 def read_json(line: bytes) -> Json:
     """Parse `line` as JSON, with U+FFFD for lone surrogates.
 
-    Agents that cut a text within a character produce them, and files cannot hold them.
+    Agents that cut a text within a character produce lone surrogates, and files cannot hold them.
 
     Raises:
-        ValueError: it is not JSON, or could not be encoded again; the message is a verb phrase.
+        ValueError: it is not JSON, or cannot be encoded again; the message is a verb phrase.
 
     """
     if rb"\ud" in line or rb"\uD" in line:

@@ -459,7 +459,7 @@ def test_the_check_names_what_is_wrong(desk: Desk, google: FakeGemini) -> None:
     ("fields", "said"),
     [
         ({"tools": [WEATHER, WEATHER]}, "two tools are named 'get_weather'"),
-        ({"settings": {"tools": []}}, "'tools' cannot be set for an agent: they are what 'tools'"),
+        ({"settings": {"tools": []}}, "'tools' cannot be set for an agent: the agent's 'tools'"),
         ({"settings": {"temperature": 3}}, "temperature: must be at most 2, found 3"),
         ({"max_calls": 0}, "greater than or equal to 1"),
         ({"results": {"f": {}}}, "needs one of 'result', 'results' and 'error'"),

@@ -244,7 +244,7 @@ NO_REPLIES = {
     "{'response': float('nan')}": "which is not JSON: Out of range float values",
     "'x' * (17 << 20)": "returned 17 MiB of JSON; the limit is 16 MiB",
     "loop": "which is not JSON: Circular reference",
-    "deep(201)": "returned what is nested too deeply",
+    "deep(201)": "returned a value that is nested too deeply",
     "deep(9999)": "which is not JSON: maximum recursion depth exceeded",
     "Odd()": "returned Odd: , which is not JSON",
 }

@@ -463,7 +463,7 @@ def test_an_agent_that_got_nothing_but_errors_is_warned_of(project, models):
 
     ended = project.run()
 
-    said = "agent 'bot': every call of a model was answered with an error, so no answer of a model"
+    said = "agent 'bot': every model call returned an error, so no model answer"
     assert ended.code == 0
     assert said in ended.err
     assert "2 model calls, 0 tokens, $0.00, 2 answers with an error" in ended.out
@@ -481,7 +481,7 @@ def test_an_agent_that_passes_the_gateway_by_is_warned_of(project, models):
     part = project.run("--case", "c0")
 
     assert (shown.code, judged.code, part.code) == (0, 6, 0)
-    assert "no call of a model passed the gateway" in comment
+    assert "no model call passed the gateway" in comment
     assert "criteria with nothing to measure in any case: ci/tokens with bot" in judged.out
 
 

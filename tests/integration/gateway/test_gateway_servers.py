@@ -83,7 +83,7 @@ def test_a_server_that_runs_already_cannot_have_a_gateway(project, kind):
     ended = project.ci_eval("validate")
 
     assert ended.code == 4
-    assert re.search(r"ci-eval.yaml:1: .*needs `start`: a server that is running", ended.err)
+    assert re.search(r"ci-eval.yaml:1: .*needs `start`: a server that is already", ended.err)
 
 
 def test_a_server_cannot_be_sent_a_key_that_the_gateway_keeps(project, models):
@@ -94,7 +94,7 @@ def test_a_server_cannot_be_sent_a_key_that_the_gateway_keeps(project, models):
     ended = project.ci_eval("validate")
 
     assert ended.code == 4
-    assert "keeps 'OPENAI_API_KEY' from the agent, so it cannot be sent to it" in ended.err
+    assert "hides 'OPENAI_API_KEY' from the agent, so its address and `headers`" in ended.err
     assert KEYS["OPENAI_API_KEY"] not in ended.err
 
 

@@ -87,7 +87,7 @@ def test_shards_record_the_cassettes_of_a_whole_run(suite: Suite, models: Steady
     merged = suite.ci_eval("merge", *folders, "--out", "merged", *RECORD, **models.environment())
 
     assert merged.code == 0, merged.err
-    assert "added to models.jsonl what 2 shards recorded" in merged.err
+    assert "added the recordings of 2 shards to models.jsonl" in merged.err
     assert contents(suite) == whole
     assert suite.ci_eval("run", *REPLAY).code == 0
     assert (

@@ -85,8 +85,8 @@ def test_a_path_of_the_change_that_python_searches_is_moved(repo):
     ("files", "reason"),
     [
         ({"suite/ci-eval.yaml": "agents: []\n"}, "suite/ci-eval.yaml"),
-        ({"suite/ci-eval.yaml": CONFIG.replace("bot:", "other:", 1)}, "no version of its own of"),
-        ({"evals/smoke.csv": CASES.replace(",yes", ",no")}, "on a case that the merge base has"),
+        ({"suite/ci-eval.yaml": CONFIG.replace("bot:", "other:", 1)}, "no separate version of"),
+        ({"evals/smoke.csv": CASES.replace(",yes", ",no")}, "case that the merge base also has"),
     ],
 )
 def test_why_the_merge_base_cannot_be_run_is_said(repo, files, reason):

@@ -180,7 +180,7 @@ def test_a_selection_of_something_unknown_is_refused(
 def test_parts_that_do_not_meet_leave_nothing(suite: Suite) -> None:
     suite.config(CONFIG + "matrix: [{agents: [old]}]\n")
     assert suite.nothing(agents=("new",)) == (
-        "nothing to run: no agent, evalset and criterion go together"
+        "nothing to run: no agent, evalset and criterion match each other"
     )
 
 

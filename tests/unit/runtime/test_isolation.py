@@ -499,7 +499,7 @@ def test_what_cannot_be_handed_over_is_said_and_changes_nothing(workspace: Path)
         found["said"] = said
         """,
     )
-    assert found["said"] == ["agents keep files in .: 'made': no"]
+    assert found["said"] == ["cannot take over the agents' files in .: 'made': no"]
 
 
 def test_a_folder_of_ours_that_leads_out_of_the_repository_is_refused(tmp_path: Path) -> None:

@@ -2,5 +2,5 @@
 
 Each has a function `adapted(target, options, load)`, which finds `target` as the framework's own
 tools do and returns a callable that answers messages.  They need the framework from the agent's
-environment, imported only when they are called, and nothing of ci-eval.
+environment, imported only when called, and nothing from ci-eval.
 """

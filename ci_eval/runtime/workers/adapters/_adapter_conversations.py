@@ -27,7 +27,7 @@ class Target:
         """Resolve `found`; `convert` returns the agent for it, or `None`.
 
         Raises:
-            TypeError: it is not what is expected.
+            TypeError: it is not the `expected` object.
 
         """
         self._convert = convert
@@ -136,10 +136,10 @@ def answers_of(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def approval(answer: Any) -> tuple[bool, str | None]:
-    """Decide if a call is approved, and return the reason if not.
+    """Return True if a call is approved, and the reason if not.
 
     Raises:
-        RefusedError: the answer is neither.
+        RefusedError: the answer is neither an approval nor a rejection.
 
     """
     decision = answer

@@ -42,7 +42,7 @@ def require(*packages: str, least: tuple[int, ...] = ()) -> None:
 
     Raises:
         ModuleNotFoundError: none is installed.
-        ImportError: it is too old.
+        ImportError: the installed version is too old.
 
     """
     from importlib.metadata import PackageNotFoundError, version

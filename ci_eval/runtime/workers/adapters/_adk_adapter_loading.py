@@ -1,4 +1,4 @@
-"""Loading agents of Google ADK as `adk eval` does, and a little more; run by `adk_adapter.py`."""
+"""Loading Google ADK agents as `adk eval` does, with a few additions; run by `adk_adapter.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAMES = ("app", "root_agent", "get_agent_async")
-"""The names that a module may give its agent."""
+"""The names under which a module may define its agent."""
 
 
 def version() -> tuple[int, ...]:

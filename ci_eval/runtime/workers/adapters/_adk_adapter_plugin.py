@@ -1,4 +1,7 @@
-"""Plugin for Google ADK that observes runs and cans tools; run by `adk_adapter.py`."""
+"""Plugin for Google ADK that observes runs and returns canned tool results.
+
+`adk_adapter.py` runs it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ CONTROL_TOOLS = frozenset(
         *("adk_request_confirmation", "adk_request_credential", "adk_request_input"),
     }
 )
-"""ADK's tools for control flow, which are never canned."""
+"""ADK's tools for control flow, which never get canned results."""
 
 
 class Run:
@@ -129,7 +132,7 @@ async def _response(given: Any, tool: Any, args: dict[str, Any], context: Any) -
 async def _blocked(tool: Any, args: dict[str, Any], context: Any) -> dict[str, Any] | None:
     """Return the response that prevents the tool call, if any.
 
-    A canned result only replaces the tool.  What the agent does before the call still happens: its
+    A canned result only replaces the tool.  What precedes the call still happens: the agent's
     callbacks, which ADK would now skip, and the request for confirmation.
     """
     agent = context._invocation_context.agent  # noqa: SLF001  # no public way

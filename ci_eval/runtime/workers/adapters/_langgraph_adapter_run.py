@@ -18,7 +18,7 @@ class Run(reporting.Observations):
     """Observations of one message."""
 
     def __init__(self, mocks: reporting.Mocks, calls: set[str], before: dict[str, Any]) -> None:
-        """Store the ids of the calls so far, to be extended, and the state."""
+        """Store the ids of the calls so far, which the run extends, and the state."""
         super().__init__(mocks)
         self.nodes: list[str] = []
         self._calls = calls
@@ -26,9 +26,9 @@ class Run(reporting.Observations):
         self._known = {each.id for each in _messages(before) if each.id}
         self._model_events: dict[str, dict[str, Any]] = {}
         self._models: dict[Any, str] = {}
-        """The nodes of the models that run."""
+        """The nodes of the running models."""
         self._tools: dict[Any, tuple[str, dict[str, Any]]] = {}
-        """The nodes and the calls of the tools that run."""
+        """The nodes and calls of the running tools."""
         self._unconfirmed: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._seen: list[Any] = []
         self._unnamed: list[tuple[str, Any]] = []
@@ -119,7 +119,7 @@ class Run(reporting.Observations):
         self._note_unconfirmed(call["id"], reporting.event(node, calls=[call]))
 
     def tool_ended(self, key: Any, result: Any) -> None:
-        """Record a tool's result, for the same case."""
+        """Record a tool's result, in case no message turns out to contain it."""
         self.watch.end(key)
         if key in self._tools:
             node, call = self._tools.pop(key)
@@ -162,7 +162,7 @@ def _messages(written: Any) -> Iterator[Any]:
 
 
 def _converted(written: Any) -> Any:
-    """Return messages in any form that LangGraph accepts, such as dictionaries, as objects."""
+    """Convert messages in any form that LangGraph accepts, such as dictionaries, to objects."""
     from langchain_core.messages import convert_to_messages
 
     try:
@@ -198,7 +198,7 @@ def _event(author: str, message: Any) -> dict[str, Any]:
 
 
 def _plain(content: Any) -> Any:
-    """Return the content of a message; only its text, if it has nothing else."""
+    """Return the content of a message; as plain text, if it has nothing else."""
     if isinstance(content, list) and any(_block(each) is None for each in content):
         return content
     return text_of(content)

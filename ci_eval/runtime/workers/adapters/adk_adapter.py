@@ -1,7 +1,7 @@
 """Adapter for agents of Google ADK, 2.3 or later.
 
-`worker.py` runs this file under the agent's interpreter.  Of ci-eval, it imports nothing but
-files beside it.
+`worker.py` runs this file under the agent's interpreter.  From ci-eval, it imports only files
+beside it.
 
 The reply is `{"events", "behind", "rules", "app_details", "duration", "model_duration"?,
 "tool_duration"?, "error"?, "used"?}`.  The events are ADK's, as JSON: the user's message and the
@@ -43,7 +43,7 @@ def adapted(target: str, options: dict[str, Any], _load: Callable[[str], Any]) -
     reporting.require("google-adk", least=OLDEST)
     unknown = list(loading.switch_features(options.get("features") or {}))
     rules = "adk" if loading.version() > OLDEST else "adk@2.3"
-    # Loaded modules stay: garbage collection in them, now or later, would waste time.
+    # Loaded modules stay alive: garbage collection in them, now or later, would waste time.
     gc.disable()
     # A run creates many objects and frees them at its end; an agent may set other thresholds.
     gc.set_threshold(20_000, 50, 50)
@@ -57,7 +57,7 @@ def adapted(target: str, options: dict[str, Any], _load: Callable[[str], Any]) -
 
 
 def _skip_missing_a2a() -> None:
-    """Mark a missing A2A as such; ADK would search for it in every run, for half a millisecond."""
+    """Mark A2A as missing if it is; else ADK would search for it in every run, for 0.5 ms."""
     if find_spec("a2a") is None:
         sys.modules.setdefault("google.adk.agents.remote_a2a_agent", None)  # type: ignore[arg-type]  # as Python does
 
@@ -65,9 +65,9 @@ def _skip_missing_a2a() -> None:
 class Conversations:
     """Any number of concurrent conversations with an agent.
 
-    They share the agent and one `Runner`, which is only closed when the worker ends, as closing it
-    closes the connections of the agent's toolsets for all.  Each conversation has its own
-    sessions, artifacts and memory, so that none sees another's data.
+    They share the agent and one `Runner`, which is only closed when the worker ends, because
+    closing it closes the connections of the agent's toolsets for all.  Each conversation has its
+    own sessions, artifacts and memory, so that none sees another's data.
     """
 
     def __init__(self, app: Any, agent: Any, rules: str, start_warnings: list[str]) -> None:

@@ -1,7 +1,7 @@
 """Adapter for custom metrics of Google ADK, called as ADK calls them.
 
-`worker.py` runs this file under the interpreter of the metric.  It imports nothing of
-ci-eval, and needs google-adk of any version in that interpreter.
+`worker.py` runs this file under the interpreter of the metric.  It imports nothing from
+ci-eval, and needs any version of google-adk in that interpreter.
 
 The message has the arguments of a metric, as JSON: `metric` (ADK's `EvalMetric`), `actual`,
 `expected` and `scenario`.  The reply is `{"score", "status", "rubrics", "invocations"}`, with the
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
 SHOWN_CHARS = 200
-"""How much of an invalid result is shown, in characters."""
+"""How many characters of an invalid result are shown."""
 
 
 def adapted(
@@ -78,7 +78,7 @@ def _metric(given: dict[str, Any]) -> Any:
     from google.adk.evaluation.eval_metrics import BaseCriterion, EvalMetric
 
     criterion = given["criterion"]
-    # ADK requires a threshold; without one, its options must still be accessible.
+    # ADK requires a threshold; without one, the criterion's options must still be accessible.
     make = BaseCriterion if criterion["threshold"] is not None else BaseCriterion.model_construct
     return EvalMetric(**{**_known(EvalMetric, given), "criterion": make(**criterion)})
 
@@ -99,7 +99,7 @@ def _conversation(message: dict[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def _invocation(given: dict[str, Any]) -> Any:
-    """Return an invocation without the fields that this version of ADK would refuse."""
+    """Return an invocation without the fields that this version of ADK would reject."""
     from google.adk.evaluation.eval_case import Invocation, InvocationEvent
 
     kept = _known(Invocation, given)

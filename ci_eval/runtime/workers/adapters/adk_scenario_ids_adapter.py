@@ -1,7 +1,7 @@
-"""Adapter for the ids that Google ADK gives to cases made of scenarios.
+"""Adapter for the ids that Google ADK gives to cases made from scenarios.
 
 `worker.py` runs this file under the interpreter that has google-adk.  It imports
-nothing of ci-eval.
+nothing from ci-eval.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Adapter for graphs of AgentFlow (10xGraph).
 
-`worker.py` runs this file under the interpreter of the graph.  It imports nothing of
+`worker.py` runs this file under the interpreter of the graph.  It imports nothing from
 ci-eval, and needs 10xscale-agentflow 0.10 or 10xgraph.
 
 AgentFlow's own collector uses callbacks in a container that the whole process shares.  With
 concurrent conversations it mixes up or loses events; it never sees tool nodes or tools that raise,
-and gets no text from plain functions.  So here each node, when it ends, reports its result to the
-run of the current task.
+and gets no text from plain functions.  So this adapter makes each node report its result, when it
+ends, to the run of the current task.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Conversation:
         return run.reply(run.last_text, run.last_text, waits=self._waits, memento=memento)
 
     def close(self) -> None:
-        """Remove the thread from the graph's checkpointer, if that is in memory."""
+        """Remove the thread from the graph's checkpointer, if it is in memory."""
         if self._in_memory:
             cleanup = asyncio.ensure_future(self._checkpointer.aclean_thread(self._config))
             _cleanups.add(cleanup)
@@ -142,7 +142,7 @@ class _Conversation:
 
 
 _cleanups: set[Any] = set()
-"""Running cleanup tasks, as the event loop only keeps weak references to tasks."""
+"""Running cleanup tasks; the event loop itself only keeps weak references to tasks."""
 
 
 def _result(call_id: str, answer: Any) -> Any:
@@ -179,7 +179,7 @@ class _Run(reporting.Observations):
     """Observations of one message."""
 
     def __init__(self, mocks: reporting.Mocks, names: dict[str, str]) -> None:
-        """Store the tools' names by the ids of the calls so far, to be extended."""
+        """Store the tools' names by the ids of the calls so far, which the run extends."""
         super().__init__(mocks)
         self.nodes: list[str] = []
         self.last_text: str | None = None

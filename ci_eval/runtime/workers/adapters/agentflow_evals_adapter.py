@@ -1,7 +1,7 @@
 """Adapter for EvalSets and EvalConfigs of AgentFlow (10xGraph) that a Python file builds.
 
-`worker.py` runs this file under the agent's interpreter.  It imports nothing of
-ci-eval, and nothing of AgentFlow that the Python file does not import itself.
+`worker.py` runs this file under the agent's interpreter.  It imports nothing from
+ci-eval, and from AgentFlow only what the Python file imports itself.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def adapted(target: str, options: dict[str, Any], load: object) -> Callable[[Any
 
 
 def _module(path: str) -> ModuleType:
-    """Run the file at `path` as the module that an import would make of it."""
+    """Run the file at `path` as an import would, and return the module."""
     dotted = path[: -len(".py")].replace("/", ".")
     name = dotted if all(map(str.isidentifier, dotted.split("."))) else basename(path)[:-3]
     spec = importlib.util.spec_from_file_location(name, abspath(path))
@@ -82,12 +82,12 @@ def _only_name(module: ModuleType, kind: str, path: str) -> str:
 
 
 def _value(module: ModuleType, name: str, kind: str) -> Any:
-    """Return the value `name`, or what the function of that name returns."""
+    """Return the value `name`, or the result of the function of that name."""
     found = attrgetter(name)(module)
     if not _is_a(found, kind) and callable(found):
         found = found()
     if not _is_a(found, kind):
-        message = f"{name!r} is or returns no {kind} of AgentFlow but {type(found).__name__}"
+        message = f"{name!r} must be or return an AgentFlow {kind}; found {type(found).__name__}"
         raise TypeError(message)
     return found
 

@@ -1,6 +1,6 @@
 """Adapter for graphs of LangGraph.
 
-`worker.py` runs this file under the interpreter of the graph.  It imports nothing of
+`worker.py` runs this file under the interpreter of the graph.  It imports nothing from
 ci-eval, and needs langgraph 1.0 or later.
 """
 

@@ -1,6 +1,6 @@
 """Adapter for agents of the OpenAI Agents SDK.
 
-`worker.py` runs this file under the interpreter of the agent.  It imports nothing of
+`worker.py` runs this file under the interpreter of the agent.  It imports nothing from
 ci-eval, and needs openai-agents 0.21 or later.
 """
 
@@ -27,7 +27,7 @@ def adapted(target: str, options: dict[str, Any], load: Load) -> conversations.C
 
     Raises:
         ModuleNotFoundError: the OpenAI Agents SDK is not installed.
-        TypeError: the target is not an agent of it.
+        TypeError: the target is not an agent of this SDK.
 
     """
     reporting.require("openai-agents", least=(0, 21))
@@ -168,7 +168,7 @@ _CALLS = {"tool_call_item", "handoff_call_item"}
 
 
 class _Run(reporting.Observations):
-    """Observations of one message: by hooks, until the items of the result replace their events."""
+    """Observations of one message: from hooks, until the result's items replace their events."""
 
     def __init__(self, mocks: reporting.Mocks, names: dict[str, str]) -> None:
         """Store the names of the tools whose calls are answered now."""
@@ -207,7 +207,7 @@ class _Run(reporting.Observations):
                     left = [each for each in left if each is not response]
                 _add(self.events[-1], item.raw_item)
             current = response
-        # Those that had no effect; but their tokens count.
+        # Responses that had no effect; but their tokens count.
         self.events += [reporting.event("agent", usage=_usage(each)) for each in left]
         self.events = self.events or observed
         last = reporting.as_json(items[-1].raw_item) if items else {}

@@ -1,6 +1,6 @@
 """Adapter for agents of Pydantic AI.
 
-`worker.py` runs this file under the interpreter of the agent.  It imports nothing of
+`worker.py` runs this file under the interpreter of the agent.  It imports nothing from
 ci-eval, and needs pydantic-ai 2 or later: a capability observes models and tools, and returns
 canned results.
 """
@@ -23,7 +23,7 @@ def adapted(target: str, options: dict[str, Any], load: Load) -> conversations.C
 
     Raises:
         ModuleNotFoundError: Pydantic AI is not installed.
-        TypeError: the target is not an agent of it.
+        TypeError: the target is not a Pydantic AI agent.
 
     """
     reporting.require("pydantic-ai-slim", least=(2, 0))

@@ -1,4 +1,4 @@
-"""Import guard: a `sitecustomize` for processes of the base arm, which Python imports at its start.
+"""Import guard: a `sitecustomize` that Python imports when a process of the base arm starts.
 
-It imports nothing of ci-eval.
+It imports nothing from ci-eval.
 """

@@ -1,11 +1,11 @@
 """Refuses to import code of the change into processes of the base arm.
 
-An installation in development mode (`pip install --editable .`) makes Python find the code of the
-change wherever it runs, and the base arm would be the change once more.  Python imports the first
-`sitecustomize` on its path when it starts, and `PYTHONPATH` of the base arm begins with this
-folder.  Installed packages are another matter: an environment may be in the work tree.
+After an installation in development mode (`pip install --editable .`), Python finds the code of the
+change wherever it runs, so the base arm would run the change again.  When it starts, Python imports
+the first `sitecustomize` on its path, and `PYTHONPATH` of the base arm begins with this folder.
+Installed packages are still importable, because an environment may be in the work tree.
 
-It needs only the standard library of Python 3.8 and imports nothing of ci-eval.
+This file needs only the standard library of Python 3.8 and imports nothing from ci-eval.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# The process is an agent's, where nobody passes a context.
+# This runs in an agent's process, which gets no run context.
 _FOREIGN = os.path.realpath(os.environ.get("CI_EVAL_FOREIGN", os.devnull)) + os.sep  # noqa: TID251
 """The work tree of the change."""
 _OURS = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
@@ -28,7 +28,7 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 class _Guard:
-    """Finds what the other finders find, unless it is of the change."""
+    """Finds modules as the other finders do, unless they belong to the change."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
@@ -49,7 +49,7 @@ def _is_installed(path: str) -> bool:
 
 
 def _import_next() -> None:
-    """Import the `sitecustomize` that this file hides, if there is one."""
+    """Import the next `sitecustomize`, which this file hides, if there is one."""
     ours = sys.modules.pop(__name__)
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [each for each in sys.path if os.path.abspath(each or os.curdir) != here]

@@ -89,7 +89,7 @@ def test_a_result_never_takes_the_place_of_another(fake):
         except UsageError as exc:
             refused = str(exc)
 
-    assert "was changed by somebody else" in refused
+    assert "was changed by another writer" in refused
     assert fake.text("b", "shop/evals/eval_history/r.evalset_result.json") == "first"
 
 
