@@ -226,7 +226,7 @@ def _document(text: str, shown: str) -> bytes:
         raise fault("is not a digest of a run", shown)
     version, length, hashed, packed = found.groups()
     if int(version) != VERSION:
-        message = f"has a digest of version {version}, this version of ci-eval reads {VERSION}"
+        message = f"has a digest of version {version}; this version of ci-eval reads {VERSION}"
         raise fault(message, shown)
     unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:

@@ -16,7 +16,7 @@ class Limits(NamedTuple):
     text: int = 16 * 1024 * 1024
     """Characters in total."""
     values: int = 500_000
-    """Values in total: a report on 3,000 cases that all regressed has a third of it."""
+    """Values in total: a report on 3,000 cases that all regressed has a third as many."""
     entries: int = 20_000
     """Entries of one list or object."""
     number: float = 1e100
