@@ -100,7 +100,7 @@ class CheckRunStore(BaselineStore):
         """Return the runs of `suite` on a commit, newest first."""
         # A retry may have created a check run twice; its run counts once.
         found: dict[str, Past] = {}
-        # Small pages, as each check run has two long texts.
+        # Small pages, because each check run has two long texts.
         listing = github.listed(
             f"commits/{commit}/check-runs",
             _CheckRun,

@@ -69,7 +69,7 @@ class GcsStore(BaselineStore):
         return self.uri
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
-        """Return the summaries of the newest runs; limited, as each run must be downloaded."""
+        """Return the summaries of the newest runs; limited, because each run must be downloaded."""
         with baseline_errors():
             bucket = self._bucket(context)
             newest = self._newest(bucket, suite)[:_HISTORY]

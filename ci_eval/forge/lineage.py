@@ -41,7 +41,7 @@ class Lineage:
     """False if the run is of the merge base itself, which is compared with its parent."""
 
     def distance(self, commit: str | None) -> int | None:
-        """Return how many commits `commit` is before the merge base; `None` if not an ancestor."""
+        """Return how many commits before the merge base `commit` is; `None` if not an ancestor."""
         return self.ancestors.index(commit) if commit in self.ancestors else None
 
     def choose(self, stored: Iterable[T], of: "Callable[[T], Origin]", limit: int) -> list[T]:

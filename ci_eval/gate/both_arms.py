@@ -36,11 +36,12 @@ combined fell, and that one fell by more than the others (shared among all hypot
 GAINED, UNDONE = 0.1, (0.5, 0.1)
 """P-value up to which the nearest stored run counts as better than the earlier ones; then, p-values
 up to which a hypothesis is in doubt against that run alone: shared among all hypotheses, and the
-maximum for one.  A change that undoes a gain of the base branch is as good as most stored runs."""
+maximum for one.  A change that undoes a gain of the base branch looks as good as most stored runs,
+so only the nearest run reveals it."""
 FILTERED = 1.25
-"""How much larger the rate of the final tests may be because a doubt comes first.  If the stored
-runs are of the same quality as the merge base, only one unchanged run in five reaches the tests;
-`benchmarks/gate.py` measures the rate of both together."""
+"""Factor by which the rate of the final tests may be larger, because a doubt comes first.  If the
+stored runs are of the same quality as the merge base, only one unchanged run in five reaches the
+tests; `benchmarks/gate.py` measures the rate of both together."""
 _STEPS = ((1, 0), (2, 0), (3, 1))
 """Further trials of a suspected case with the change and with the merge base, step by step; then as
 many as prove it.  A case that failed by chance is more likely to pass with the change than to fail
@@ -55,7 +56,7 @@ _ABOVE = 1.01
 
 @dataclass(frozen=True)
 class ArmDrops(Drifts):
-    """The drops that stored runs raise a doubt about and that the merge base confirms.
+    """The drops that stored runs suggest and the merge base confirms.
 
     `groups` are compared with the stored runs; `rounds` is the number of looks at both arms.
     """
@@ -188,7 +189,7 @@ class ArmDrops(Drifts):
 
 
 def _against(group: Group, columns: Columns) -> Group:
-    """Return a group compared with other values than those of the baseline."""
+    """Return a group compared with `columns` instead of the baseline."""
     name = group.key.agent, group.key.evalset, group.key.criterion
     before = columns.groups.get(name, Column(group.now.cases))
     return replace(group, before=before, beside=Column())
@@ -258,7 +259,7 @@ class _ArmCount:
         return (counts and worse(self.group, pair, value)) or not self.group.passed(value)
 
     def _base(self, case: str, pair: Pair) -> tuple[int, int]:
-        """Return how many trials of the merge base failed, and out of how many."""
+        """Return the number of failed trials of the merge base, and of all its trials."""
         cell = self.arm.before.get(case)
         values = (*cell.observations, *cell.confirming) if cell else ()
         return sum(self._is_bad(pair, value) for value in values), len(values)
@@ -295,7 +296,7 @@ class _ArmCount:
         return min(len(self.group.all_pairs) * unlikely(bad + more, tried + more, failed), 1.0)
 
     def _more(self, case: str, pair: Pair) -> tuple[int, int]:
-        """Return how many more trials of the change and of the merge base to draw next."""
+        """Return the numbers of trials of the change and of the merge base to draw next."""
         cell = self.arm.before.get(case)
         first = len(pair.now.units[0]) if pair.now.units else 0
         held = pair.now.confirmations + pair.now.measured - first

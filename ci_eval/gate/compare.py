@@ -297,7 +297,7 @@ def _with_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tuple[O
     if broken.proven:
         yield "regressed", "always lower than with the merge base in the same job"
     if found.in_doubt:
-        behind = "behind the other criteria or the newest stored run"
+        behind = "worse than the other criteria or the newest stored run"
         yield "inconclusive", "the drop may be noise" if found.effect < 0 else behind
     if broken.suspected:
         yield "inconclusive", _suspicion(broken, group)

@@ -41,7 +41,7 @@ ALL_FAILED = 3
 
 @dataclass(frozen=True)
 class Floor:
-    """What was measured, compared with what is required."""
+    """A measured value and its requirement."""
 
     best: Level
     """The result if every missing value were the best possible."""

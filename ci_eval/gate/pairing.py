@@ -319,7 +319,7 @@ class Group:
     def samples(self, look: int, before: int | None = None) -> Samples:
         """Return the samples to permute, with the rounds up to `look`, as shares of the scale.
 
-        `before` limits the rounds of what is compared with; by default there is no limit.
+        `before` limits the rounds of the baseline; by default there is no limit.
         """
         return _GroupSamples(self, look, before)
 

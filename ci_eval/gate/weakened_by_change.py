@@ -46,11 +46,11 @@ def rewritten(
     start = next(iter(lineage.ancestors), None)
     if not lineage.changes or current_branch(clone) == lineage.base:
         return
-    why = "the clone is too shallow to tell where it began; check out with `fetch-depth: 0`"
+    why = "the clone is too shallow to find where it began; check out with `fetch-depth: 0`"
     if start is not None and not (why := why_missing(context, start)):
         yield from _since(start, config, meta, context, compared=compared)
     elif target_branch(clone.env):
-        yield f"what it changes is unknown: {why}"
+        yield f"cannot tell what it changes: {why}"
 
 
 def _since(

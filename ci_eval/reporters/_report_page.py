@@ -79,7 +79,7 @@ class Page:
     simulation: JudgeUsage | None
     """Total usage of models for simulated users."""
     model_calls: str
-    """Usage of the agents' models, beside that in the baseline; empty if it is not metered."""
+    """Usage of the agents' models, now and in the baseline; empty if it is not metered."""
     broke: Cases
     """The cases that certainly got worse."""
     lower: Cases

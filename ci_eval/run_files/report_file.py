@@ -27,7 +27,7 @@ def read_report(path: Path, *, shown: str, limits: Limits | None = None) -> Repo
     """Return the report in the file at `path`.
 
     Raises:
-        UsageError: the file is no valid report, has another version or exceeds the limits.
+        UsageError: the file is not a valid report, has another version or exceeds the limits.
 
     """
     most = limits.text if limits else MAX_TEXT
@@ -38,7 +38,7 @@ def report_in(text: str, *, shown: str, limits: Limits | None = None) -> Report:
     """Parse `text` as a report.
 
     Raises:
-        UsageError: the text is no valid report, has another version or exceeds the limits.
+        UsageError: the text is not a valid report, has another version or exceeds the limits.
 
     """
     found = parsed(text, shown=shown, what="report", key="verdict")

@@ -273,7 +273,7 @@ def cut_off(reasons: Sequence[str]) -> str:
 
 
 def model_calls(found: Metered) -> str:
-    """Return the usage of the agents' models, beside that in the baseline.
+    """Return the usage of the agents' models, now and in the baseline.
 
     Runs with different numbers of trials are compared per trial.
     """

@@ -84,7 +84,7 @@ def read_run(path: Path, *, shown: str, error: type[CiEvalError] = UsageError) -
     """Return the run in the file at `path`; its results are read lazily.
 
     Raises:
-        UsageError: the file is no valid run or has another version; `error`, if given, instead.
+        UsageError: the file is not a valid run, or has another version; or `error`, if given.
 
     """
     reader = _RunReader(path, shown, error)

@@ -240,7 +240,7 @@ class Column:
         return np.array(self._seconds) / np.diff(self.sorted().starts)
 
     def counts(self, *kinds: int) -> "Whole":
-        """Return how many observations of these kinds each row has."""
+        """Return the number of observations of these kinds in each row."""
         import numpy as np
 
         held = self.sorted()

@@ -135,7 +135,7 @@ class ShardPlan(Stored):
     def way_to_make(self) -> str:
         """The hint of a message that says how to make such a plan."""
         command = "merge REPORT… --redraw-plan" if self.redraw else "plan --shards N --out"
-        return f"make the plan anew: `ci-eval {command} FILE`"
+        return f"create a new plan: `ci-eval {command} FILE`"
 
     def redraw_of(self, shard: Shard) -> "ShardRedraw | None":
         """Return the further trials of a shard; `None` if it has planned ones."""
@@ -199,7 +199,7 @@ def read_plan(path: Path, *, shown: str) -> ShardPlan:
     """Read a plan.
 
     Raises:
-        UsageError: the file is no valid plan, or has another version.
+        UsageError: the file is not a valid plan, or has another version.
 
     """
     text = read_text(path, shown=shown, most=_MAX_TEXT)
