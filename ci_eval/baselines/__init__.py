@@ -1,6 +1,6 @@
-"""Baseline stores: where runs are kept to compare with, one module each.
+"""Baseline stores: where the runs to compare with are kept, one module each.
 
-What they share is private: documents, indexes, the data branch, access to GitHub.
+Private modules hold what the stores share: documents, indexes, the data branch, access to GitHub.
 
 Imports `forge` and below, and no other plugin package.
 """

@@ -20,7 +20,7 @@ from ci_eval.runtime.git import GitError, Repository
 from ci_eval.runtime.retry import Backoff
 
 TRIES = 16
-"""The most attempts to push; a push is refused because another one succeeded."""
+"""Maximum number of attempts to push; a push is refused if another one came first."""
 READ_TRIES = 3
 BACKOFF = Backoff(first_s=0.4, longest_s=3.0, jitter=1.0)
 MAX_FILE = 512 * 1024 * 1024
@@ -45,7 +45,7 @@ class Change:
     files: Mapping[str, Path | None]
     """The new content by path; `None` removes the file."""
     afresh: bool = False
-    """Whether the commit has no parent, so that the branch loses its history."""
+    """True if the commit has no parent, so that the branch loses its history."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class DataBranch:
     """The directory for copies of files and for new ones."""
     tip: str | None = None
     is_remote: bool = False
-    """Whether the remote has the branch; else it may be in the clone, from before the remote."""
+    """Whether the remote has the branch.  If not, the clone may have it, from before the remote."""
     files: frozenset[str] = frozenset()
 
     @property
@@ -113,7 +113,7 @@ class DataBranch:
 
         Raises:
             BaselineError: as `fetch`.
-            UsageError: the branch cannot be written, or not within `TRIES` attempts.
+            UsageError: the branch cannot be written, or was not written within `TRIES` attempts.
 
         """
         refusal = ""
@@ -173,7 +173,7 @@ class DataBranch:
             )
 
     def _fetch_from_clone(self, source: str) -> bool:
-        """Fetch the branch from the clone, where it is if runs were stored before the remote."""
+        """Fetch the branch from the clone, which has it if runs were stored before the remote."""
         if not self.remote.clone:
             return False
         try:
@@ -197,7 +197,7 @@ class DataBranch:
         lines = [f"100644 {blob}\t{path}" for path, blob in pairs]
         lines += [f"0 {none}\t{path}" for path, file in change.files.items() if not file]
         git.run("update-index", "-z", "--index-info", given="\0".join([*lines, ""]).encode())
-        # Files that were never read are missing here, and not needed.
+        # Files that were never read are missing here, but not needed.
         tree = git.run("write-tree", "--missing-ok").decode().strip()
         parent = ["-p", self.tip] if self.tip and not change.afresh else []
         commit = git.run("commit-tree", tree, *parent, given=change.message.encode())

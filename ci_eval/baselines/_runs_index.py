@@ -77,7 +77,7 @@ def _problems(text: JsonText, suite: str) -> list[Problem]:
     value = text.value
     if isinstance(value, dict) and value.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
         message = (
-            f"has schema version {describe(value['schema_version'])}, "
+            f"has schema version {describe(value['schema_version'])}; "
             f"this version of ci-eval reads {SCHEMA_VERSION}"
         )
         return [text.problem(message, ["schema_version"])]

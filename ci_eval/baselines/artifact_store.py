@@ -29,9 +29,9 @@ from ci_eval.text.templates import counted
 DOCUMENT = "baseline.json"
 """The file that `save` writes."""
 MAX_LISTED = 1000
-"""The most artifacts that are listed, newest first."""
+"""Maximum number of artifacts to list, newest first."""
 MAX_UNPACKED = 256 * 1024 * 1024
-"""The largest document, in bytes: 100,000 trials with four scores take half of it."""
+"""Maximum size of a document in bytes: 100,000 trials with four scores need half of it."""
 _NEEDS = "actions: read"
 _EXPIRED = "expired"
 _CHUNK = 1 << 20
@@ -41,10 +41,10 @@ _CHUNK = 1 << 20
 class ArtifactStore(BaselineStore):
     """Artifacts of the repository's workflow runs, which GitHub keeps for 90 days.
 
-    The artifact of the nearest ancestor is used, else the newest of the base branch.  Artifacts of
-    forks are never used, whatever their branches are called; expired ones are skipped.  An
-    artifact holds `baseline.json`, as `ci-eval baseline save` writes it, or the `run.json` of a
-    complete run.  The workflow need not have passed: a complete run with failures is a baseline
+    The artifact of the nearest ancestor is used, else the newest one of the base branch.  Artifacts
+    of forks are never used, whatever their branches are called; expired artifacts are skipped.  An
+    artifact holds the `baseline.json` that `ci-eval baseline save` writes, or the `run.json` of a
+    complete run.  The workflow need not have passed: a complete run with failures is a baseline,
     too.  The token needs `actions: read`.
 
     Saving only writes the file; upload it in a later step with `actions/upload-artifact`.
@@ -62,7 +62,7 @@ class ArtifactStore(BaselineStore):
         return with_github(lambda github: self._load(github, lineage, suite, context), context)
 
     def place(self, context: RunContext) -> str:
-        """Return the folder, and the artifact that the workflow makes of it."""
+        """Return the folder, and the name of the artifact to upload."""
         return f"{context.shown(self.path)}; upload it as the artifact {self.name!r}"
 
     def save(self, run: Run, context: RunContext) -> bool:
@@ -113,7 +113,7 @@ class ArtifactStore(BaselineStore):
         """Return the run in an artifact.
 
         Raises:
-            _SkippedError: it cannot be used, which is not an error.
+            _SkippedError: the artifact does not qualify, which is not an error for the user.
 
         """
         if artifact.expired:
@@ -127,7 +127,7 @@ class ArtifactStore(BaselineStore):
         if past.meta.suite != suite:
             raise _SkippedError("of another suite")
         if past.meta.commit not in (None, artifact.source.head_sha):
-            raise _SkippedError("of another commit than its workflow's")
+            raise _SkippedError("of a commit other than its workflow's")
         return past
 
 
@@ -147,7 +147,7 @@ class _Source(Stored):
 
     @property
     def is_own(self) -> bool:
-        """Whether it ran for a commit of the repository itself, not of a fork."""
+        """True if it ran for a commit of the repository itself, not of a fork."""
         ids = self.repository_id, self.head_repository_id
         return self.head_sha is not None and ids[0] is not None and ids[0] == ids[1]
 

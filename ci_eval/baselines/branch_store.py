@@ -23,12 +23,12 @@ from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
 
 MAX_PER_COMMIT = 100
-"""The most runs kept of one commit."""
+"""Maximum number of runs kept for one commit."""
 
 
 @baseline("branch")
 class BranchStore(BaselineStore):
-    """A branch that holds nothing but runs, one file per commit.
+    """A branch that holds only runs, one file per commit.
 
     Each suite has a folder with the values of its runs, their index, and a badge (`badge.svg`,
     and `badge.json` for shields.io) that shows the newest run of the base branch. The clone is
@@ -38,9 +38,9 @@ class BranchStore(BaselineStore):
 
     branch: str = Field(default="ci-eval-data", min_length=1, max_length=200)
     """Name of the branch, which is created when the first run is stored. If the remote lacks it,
-    runs that the clone itself stored before it had a remote are read, and pushed by the next."""
+    the runs that the clone stored before it had a remote are used, and pushed with the next run."""
     remote: str = Field(default="origin", min_length=1)
-    """The remote that has the branch; without any remote, it is in the repository itself."""
+    """The remote that has the branch; if there are no remotes, the repository itself has it."""
     squash: bool = False
     """Whether `baseline prune` rewrites the branch to a single commit, which frees the space of
     removed runs."""

@@ -33,14 +33,14 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import code, counted, score
 
 MAX_TEXT = 65_535
-"""The longest text of a check run, as GitHub documents it; digests are ASCII."""
+"""Maximum length of a check run's text, as GitHub documents it; digests are ASCII."""
 VERSION = 1
 """The version of the digest format."""
 MAX_ROWS = 30
-"""The most rows of the table for humans."""
+"""Maximum number of rows of the table for humans."""
 _READ, _WRITE = "checks: read", "checks: write"
 _UNKNOWN_COMMIT = 422
-"""GitHub's status for a commit that it does not have, as it was not pushed."""
+"""GitHub's status for a commit that it lacks, because the commit was not pushed."""
 _BEGIN = "<!-- ci-eval baseline "
 _DIGEST = re.compile(
     rf"{_BEGIN}v([0-9]{{1,4}}) ([0-9]{{1,8}}) ([0-9a-f]{{64}}) ([A-Za-z0-9+/]+={{0,2}}) -->"
@@ -52,8 +52,8 @@ class CheckRunStore(BaselineStore):
     """A check run on the evaluated commit, with a digest of the run.
 
     Reads the check runs of the ancestors, nearest first, else those of the newest commits of the
-    base branch.  A check run holds at most a few thousand scores, as GitHub limits its text to
-    65,535 bytes; the digest is compressed, has a length and a hash, and is a Markdown comment.
+    base branch.  A check run holds at most a few thousand scores, because GitHub limits its text to
+    65,535 bytes.  The digest is compressed, states its length and hash, and is a Markdown comment.
     Loading needs `checks: read`, and `contents: read` to read the base branch; saving needs
     `checks: write`.
     """
@@ -100,7 +100,7 @@ class CheckRunStore(BaselineStore):
         """Return the runs of `suite` on a commit, newest first."""
         # A retry may have created a check run twice; its run counts once.
         found: dict[str, Past] = {}
-        # Small pages, as each check run has two long texts.
+        # Small pages, because each check run has two long texts.
         listing = github.listed(
             f"commits/{commit}/check-runs",
             _CheckRun,
@@ -226,7 +226,7 @@ def _document(text: str, shown: str) -> bytes:
         raise fault("is not a digest of a run", shown)
     version, length, hashed, packed = found.groups()
     if int(version) != VERSION:
-        message = f"has a digest of version {version}, this version of ci-eval reads {VERSION}"
+        message = f"has a digest of version {version}; this version of ci-eval reads {VERSION}"
         raise fault(message, shown)
     unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:

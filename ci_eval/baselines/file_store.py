@@ -32,7 +32,7 @@ class FileStore(BaselineStore):
     """Path of the file, relative to the folder of the configuration."""
 
     _loaded: list[Past] | None = PrivateAttr(default=None)
-    """The runs as `load` found them, so that `history` need not read them again."""
+    """The runs that `load` read, so that `history` need not read them again."""
 
     @property
     def work_tree_file(self) -> str:

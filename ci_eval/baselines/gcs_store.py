@@ -24,9 +24,9 @@ from ci_eval.runtime.storage.gs_uri import Place
 
 _NO_COMMIT = "none"
 _HISTORY = 20
-"""The most runs of the history."""
+"""Maximum number of runs in the history."""
 _LONGEST = 200
-"""The longest part of an object's name, in bytes; longer ones end in a digest."""
+"""Maximum length of a part of an object's name, in bytes; a longer part ends in a digest."""
 
 
 @baseline("gcs")
@@ -37,12 +37,12 @@ class GcsStore(BaselineStore):
     number of jobs can store theirs at the same time.  The branch and the time are in the object's
     metadata, and only the runs to compare with are downloaded.
 
-    Needs the package google-cloud-storage, `pip install 'ci-eval[gcs]'`, and a role such as
-    Storage Object User on the bucket; to compare without storing, Storage Object Viewer is enough.
+    Needs the package google-cloud-storage (`pip install 'ci-eval[gcs]'`) and a role on the bucket,
+    such as Storage Object User; to compare without storing, Storage Object Viewer is enough.
     """
 
     uri: str = Field(examples=["gs://bucket/baselines"])
-    """The bucket and, unless the bucket is for baselines alone, a prefix: `gs://bucket/prefix`."""
+    """The bucket, with a prefix unless it is only for baselines: `gs://bucket/prefix`."""
     gcs: GcsOptions = GcsOptions()
     """Connection settings; default: `gcs` of the configuration."""
 
@@ -69,7 +69,7 @@ class GcsStore(BaselineStore):
         return self.uri
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
-        """Return the summaries of the newest runs; limited, as each run must be downloaded."""
+        """Return the summaries of the newest runs; limited, because each run must be downloaded."""
         with baseline_errors():
             bucket = self._bucket(context)
             newest = self._newest(bucket, suite)[:_HISTORY]
@@ -113,7 +113,7 @@ class GcsStore(BaselineStore):
         """Return the run in an object.
 
         Raises:
-            BaselineError: the object holds another run, or none.
+            BaselineError: the object holds a different run, or none.
 
         """
         copy, shown = bucket.copied(entry), str(entry.place)

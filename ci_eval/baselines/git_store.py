@@ -27,8 +27,8 @@ MAX_BYTES = 512 * 1024 * 1024
 class GitStore(FileStore):
     """The same file as `file`, read at the merge base.
 
-    The version in the work tree, which the pull request may have changed, is not read. If the
-    merge base does not have the file, its nearest ancestor that does is used. `baseline save`
+    The version in the work tree is not read, because the pull request may have changed it. If the
+    merge base lacks the file, its nearest ancestor that has the file is used. `baseline save`
     writes the file to the work tree, for you to commit.
     """
 
@@ -41,8 +41,8 @@ class GitStore(FileStore):
         return ""
 
     def place(self, context: RunContext) -> str:
-        """Return the file, which is read only once it is committed."""
-        return f"{super().place(context)}; commit it, as only committed runs are compared with"
+        """Return the file, with a note to commit it."""
+        return f"{super().place(context)}; commit it: only committed runs are used"
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the runs stored at the merge base, newest first."""

@@ -14,10 +14,10 @@ from ci_eval.runtime.context import RunContext
 
 @baseline("merge_base")
 class MergeBaseStore(BaselineStore):
-    """Nothing is stored.  Each run also runs the agents of the merge base and compares with them.
+    """Stores nothing.  Each run also runs the agents of the merge base and compares with them.
 
-    As soon as the base branch has the configuration, pull requests are compared, without a branch
-    for data, permission to write, or history; each run takes about twice as many trials.
+    As soon as the base branch has the configuration, pull requests are compared.  This needs no
+    data branch, write permission or history, but each run takes about twice as many trials.
     """
 
     stores: ClassVar[bool] = False

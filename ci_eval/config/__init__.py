@@ -1,7 +1,7 @@
 """`ci-eval.yaml` and the eval configs of ADK and AgentFlow: from text to a validated `Config`.
 
-It opens the evalsets that they name.  Also what follows from a `Config` alone: presets, which
-criterion a name means, the selection of cases, the secrets it hands on.
+Also opens the evalsets that a configuration names, and holds what follows from a `Config` alone:
+presets, the meaning of criterion names, the selection of cases, and the secrets that it passes on.
 
 Imports the plugin packages and below, because a configuration names plugins.
 """

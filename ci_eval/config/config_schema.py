@@ -13,7 +13,7 @@ from ci_eval.runtime.storage.gcs import GcsOptions
 from ci_eval.text.validation_messages import describe
 
 REPORTS = ("junit", "markdown", "summary", "annotations", "html")
-"""The reports that are published by default."""
+"""The reports published by default."""
 Choice = Literal["pass", "warn", "fail"]
 
 
@@ -29,7 +29,7 @@ class RunOptions(Record):
     retries: int = Field(default=0, ge=0, le=10)
     """Number of retries of a trial that could not be observed."""
     engine: str = "local"
-    """The [engine](engines.md), such as `ray`; its options are beside this key."""
+    """The [engine](engines.md), such as `ray`; its options are keys of `run:`, too."""
 
 
 def _day(value: object) -> object:
@@ -146,10 +146,10 @@ class Unjudged(Record):
 
 
 _LEAST_REDRAWN = 30
-"""How many trials more than planned any budget allows, but for one of 1: enough to prove that a
-single case broke, also in a suite of a few trials."""
+"""Number of further trials that any budget allows, except a budget of 1: enough to prove that a
+single case broke, even in a suite of a few trials."""
 _MAX_LOOKS = 3
-"""How often more repeats of the change alone are looked at: more of them find little more."""
+"""Maximum number of looks at repeats of the change alone: further looks find little more."""
 
 
 class GateOptions(Record):
@@ -165,38 +165,38 @@ class GateOptions(Record):
     min_score: dict[str, Value] = Field(default_factory=dict)
     """The minimum mean, by criterion."""
     floors: Literal["interval", "point"] = "interval"
-    """How to judge `min_pass_rate` and `min_score`. `interval`: block only if the true value is
-    below beyond `false_block` (exact binomial interval); otherwise a value below is inconclusive.
+    """How to judge `min_pass_rate` and `min_score`. `interval`: block only if chance is ruled out
+    at the rate `false_block` (exact binomial interval); otherwise a value below is inconclusive.
     `point`: use the measured value."""
     false_block: float = Field(default=0.02, gt=0, lt=1)
     """The maximum probability of blocking a change that made nothing worse, over all tests
-    together; likewise for a suite whose true values are at its floors, over all floors."""
+    together; likewise of blocking a suite whose true values are at its floors, over all floors."""
     max_drop: float = Field(default=0.02, ge=0, le=1)
     """Smaller drops never block; as a share of the criterion's interval, or of the baseline's mean
     if the measure is unbounded."""
     max_errors: int = Field(default=0, ge=0)
-    """The number of cases that may end in an error; with more there is no verdict. An error is
-    never a pass: there is also no verdict if it could decide a floor or hide a drop."""
+    """Maximum number of cases with an error; with more, there is no verdict. An error never counts
+    as a pass: there is also no verdict if it could decide a floor or hide a drop."""
     allow_unjudged: tuple[Unjudged, ...] = ()
     """Cases that may go without a blocking criterion: ids or patterns, or objects that also name
-    the evalset. Any other such case leaves no verdict."""
+    the evalset. Any other such case leaves the suite without a verdict."""
     on_missing: Literal["threshold", "pass", "warn", "fail"] = "threshold"
-    """If the configured baseline does not exist yet, or nothing in it is comparable: judge by
-    thresholds, pass, warn, or fail."""
+    """What to do if the configured baseline does not exist yet, or nothing in it is comparable:
+    judge by thresholds, pass, warn, or fail."""
     on_inconclusive: Literal["pass", "warn", "fail", "rerun"] = "rerun"
-    """If a result is inconclusive, because it may be noise. `rerun` runs more repeats of the
-    inconclusive parts, and warns if they stay inconclusive."""
+    """What to do if a result is inconclusive, because it may be noise. `rerun` runs more repeats of
+    the inconclusive parts, and warns if they stay inconclusive."""
     confirm: Literal["both", "candidate", "off"] = "both"
-    """How to settle a doubt with `rerun`. `both`: run the agents of the merge base, too, in the
-    same job, and compare with them; where that is impossible, the report says why, and more repeats
-    of the change alone are run. `candidate`: only those. `off`: neither."""
+    """How `rerun` settles a doubt. `both`: also run the agents of the merge base in the same job,
+    and compare with them; if that is impossible, the report says why, and only more repeats of the
+    change are run. `candidate`: only run more repeats of the change. `off`: neither."""
     rerun_budget: float = Field(default=10.0, ge=1, le=100)
     """The maximum number of trials with `rerun`, of the change and of the merge base together, as
     a multiple of the planned trials; at least 30 more than planned, unless it is 1."""
     on_vanished: Choice = "fail"
-    """If this run lacks a case or criterion of the baseline."""
+    """What to do if this run lacks a case or criterion of the baseline."""
     on_loosened: Literal["warn", "fail"] = "warn"
-    """If a change weakens its own gate. A change that lowers this from `fail` still fails."""
+    """What to do if a change weakens its own gate. Lowering this from `fail` still fails."""
     accept: tuple[Acceptance, ...] = ()
     """Intended drops, each with a reason and an expiry date."""
     quarantine: tuple[Quarantine, ...] = ()
@@ -209,7 +209,7 @@ class GateOptions(Record):
 
     @property
     def never_confirms(self) -> str:
-        """The setting with which no doubt is settled by further trials; empty if there is none."""
+        """The setting that keeps further trials from settling a doubt; empty if there is none."""
         settings = {
             "gate.confirm: off": self.confirm == "off",
             f"gate.on_inconclusive: {self.on_inconclusive}": self.on_inconclusive != "rerun",
@@ -227,9 +227,9 @@ class EvalSetSpec(Record):
     """An evalset and a selection of its cases."""
 
     path: str = Field(min_length=1)
-    """A file or a glob, relative to the directory of the configuration; also
-    `file.json:case1,case2`, and `file.py` or `file.py:name` for an EvalSet of AgentFlow that Python
-    code builds, which only `run` runs, under the interpreter of an agent."""
+    """A file or a glob, relative to the directory of the configuration. `file.json:case1,case2`
+    selects cases. `file.py` or `file.py:name` is an EvalSet of AgentFlow that Python code builds;
+    by default, only `ci-eval run` runs this code, under the interpreter of an agent."""
     cases: tuple[str, ...] = ()
     """Use only these cases. Default: all."""
     tags: tuple[str, ...] = ()
@@ -298,7 +298,7 @@ class ConfigFile(Record):
     gate: GateOptions = GateOptions()
     """What blocks a merge."""
     reports: tuple[Any, ...] = REPORTS
-    """The reports to publish, as names or as `{name: options}`; all documents are written to the
-    output directory in any case."""
+    """The reports to publish, as names or as `{name: options}`. All documents are always written to
+    the output directory."""
     matrix: tuple[MatrixRow, ...] = ()
-    """The combinations of agents, evalsets and criteria to run. Default: all with all."""
+    """The combinations of agents, evalsets and criteria to run. Default: all combinations."""

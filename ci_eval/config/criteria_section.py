@@ -36,7 +36,7 @@ class Criteria:
 
     @property
     def of_file(self) -> list[AnyCriterion]:
-        """The criteria of that file."""
+        """The criteria of the eval config that `from` names."""
         return list(self.file.criteria.values()) if self.file else []
 
 
@@ -50,11 +50,11 @@ def read_criteria(
 ) -> Criteria:
     """Return the criteria in `document`, with their problems.
 
-    They come from `preset`, then from the file that `from` names, then from `criteria` itself;
-    later ones replace earlier ones of the same name, and a listed criterion also replaces the same
+    They come from `preset`, then from the file that `from` names, then from `criteria` itself.
+    Later ones replace earlier ones of the same name; a listed criterion also replaces the same
     measure in a preset.  `interpreter` is the Python that runs the custom metrics of that file.
-    `python` is the agent that a Python file runs as, or what such a file has built; without it, the
-    file is not run.
+    `python` is the agent under whose interpreter a Python file runs, or what the file has built;
+    without it, the file is not run.
     """
     reader = _Reader(document, context, python)
     entries = document.value.get("criteria")
@@ -112,7 +112,7 @@ class _Reader(DocumentReader):
             self.written[name] = found
             worst = found.bounds[found.direction == "lower"] if found.bounds else None
             if found.judges and found.threshold == worst:
-                message = f"no score misses the threshold {worst:g}, so this fails no case"
+                message = f"every score meets the threshold {worst:g}, so no case can fail"
                 self.problem(message, loc, severity="warning")
 
     def read_file(self, spec: Any, dialect: Dialect | None, interpreter: str | None) -> None:

@@ -23,7 +23,7 @@ AMBIGUOUS = frozenset(
 NAME = re.compile(r"[^/\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
 """Valid names of agents, evalsets and criteria; criteria may also contain one `/`."""
 NO_NAME = "expected a name of 1 to 200 characters, without '/' or control characters"
-"""The message about any other name."""
+"""The message about an invalid name."""
 _ORDER = {
     "adk": ("adk", "agentflow", "ci"),
     "adk@2.3": ("adk@2.3", "adk", "agentflow", "ci"),
@@ -51,16 +51,17 @@ def resolve(name: str, dialect: str) -> type[AnyCriterion]:
 
 
 def surprising(name: str, found: type[AnyCriterion], dialect: str) -> str:
-    """Return a remark on a short name of what asks a model, if a namesake asks none.
+    """Return a remark on a short name whose criterion calls a model, if a namesake calls none.
 
-    It is empty for other names: `response_match` is AgentFlow's, `response_match_score` is in both.
+    The remark is empty for other names.  For example, `response_match` is AgentFlow's short name,
+    and `response_match_score` exists in both dialects.
     """
     own = _among(_ORDER[dialect][0], found.type_name.rpartition("/")[2])
     if name not in found.aliases or not issubclass(found, points.JudgedCriterion):
         return ""
     if own is None or issubclass(own, points.JudgedCriterion):
         return ""
-    return f"means {found.type_name!r}, which asks a model; {own.type_name!r} asks none"
+    return f"means {found.type_name!r}, which calls a model; {own.type_name!r} does not"
 
 
 def belongs_to(name: str, prefix: str) -> bool:

@@ -1,4 +1,4 @@
-"""The engine in `run:`, whose options are beside those of all runs."""
+"""The engine in `run:`; its options stand beside the general options of `run:`."""
 
 from typing import Any
 

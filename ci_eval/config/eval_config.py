@@ -1,11 +1,11 @@
 """Eval configs of other tools: ADK's `test_config.json` and AgentFlow's EvalConfig.
 
 Both contain `{"criteria": {name: …}}`, and four names mean different things in the two.  So the
-dialect of a file is inferred from its content, else taken from the configuration; else
-`test_config.json`, ADK's file name, means ADK.
+dialect of a file is inferred from its content, or else taken from the configuration; failing both,
+the file name `test_config.json` means ADK.
 
-AgentFlow's files have two forms: up to 0.7.4 the keys are names of criteria; from 0.7.5.1 on they
-are slots, null if unused.
+AgentFlow's files have two forms: up to version 0.7.4 the keys are names of criteria; from 0.7.5.1
+on they are slots, null if unused.
 
 ADK's `custom_metrics` name the code of criteria of the same name; that code is neither imported nor
 looked up here, because it may be installed only where it runs.
@@ -54,7 +54,7 @@ _OPTIONS_OF_ADK = frozenset(
     }
 )
 _OF_SIMULATORS = {"model_configuration": "settings"}
-"""Keys with another name in ci-eval."""
+"""Keys that have another name in ci-eval."""
 _TIMEOUT_S = 300.0
 _CONCURRENCY = 4
 """AgentFlow's defaults."""
@@ -75,7 +75,7 @@ class EvalConfigFile:
     run: dict[str, float] = field(default_factory=dict)
     """Options as in `run:` of a configuration."""
     mock: bool = False
-    """Whether nothing is to be executed."""
+    """Whether no agent is to be run."""
     simulator: Simulator | None = None
     """The simulated user for scenarios, if the file configures one."""
 
@@ -107,9 +107,9 @@ def read_eval_config(
     """Read the eval config at `path`: its criteria, and its problems.
 
     `dialect` is the user's choice, if any.  Comments and trailing commas, which ADK does not
-    accept, cause warnings.  `interpreter` is the Python that runs custom metrics, and `judge` the
-    block of the configuration: AgentFlow writes its default model and number of samples into every
-    file, so these give way to those of the block.
+    accept, cause warnings.  `interpreter` is the Python that runs custom metrics.  `judge` is the
+    block of the configuration; its model and number of samples replace AgentFlow's defaults,
+    because AgentFlow writes these into every file.
 
     Raises:
         UsageError: the file cannot be read, or is not JSON.
@@ -139,7 +139,7 @@ def dialect_of(value: Mapping[str, Any]) -> Dialect | None:
 
 
 def _signs(value: Mapping[str, Any]) -> Iterator[Dialect]:
-    """Yield a dialect for each feature that only its files have."""
+    """Yield the dialect of each feature in the file that only one dialect has."""
     keys = {snake(key) for key in value}
     if keys & {"custom_metrics", "live_model_config"} or keys - value.keys():
         yield "adk"

@@ -1,4 +1,4 @@
-"""The keys of ADK's and AgentFlow's eval configs, and their treatment.
+"""The keys of ADK's and AgentFlow's eval configs, and how ci-eval treats them.
 
 Tests compare these tables with the models of both.  A setting that ci-eval does not support is
 never ignored silently: it causes an error or a warning.
@@ -33,7 +33,7 @@ CRITERION_DEFAULTS: Mapping[str, Json] = {
     "enabled": True,
     "api_style": "responses",
 }
-"""The options in AgentFlow's `CriterionConfig` of every criterion, whether used or not."""
+"""The options that AgentFlow's `CriterionConfig` has for every criterion, used or not."""
 SIMULATOR_DEFAULTS: Mapping[str, Json] = {"api_style": "responses"}
 """The options in its `UserSimulatorConfig` that ci-eval leaves to the provider."""
 
@@ -64,7 +64,7 @@ def unheeded(value: Mapping[str, Json], *, is_agentflow: bool) -> Iterator[Unhee
 def replaced(options: dict[str, Json], judge: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     """Remove AgentFlow's default judge options from `options` where the block `judge` has its own.
 
-    Yields the others that replace an option of the block, each with a warning.
+    Yields each other option that replaces an option of the block, with a warning.
     """
     known = {
         "judge_model": judge.get("model") or judge.get("provider") or judge.get("jury"),

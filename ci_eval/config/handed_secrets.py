@@ -22,14 +22,14 @@ _OF_GIT = re.compile(r"remote\..*url|http\..*extraheader|url\..*insteadof")
 
 
 def with_secrets(context: RunContext, config: Config) -> RunContext:
-    """Return `context` with the secrets that `config` passes on; redact them in all output.
+    """Return `context` with the secrets that `config` passes on, which are redacted in all output.
 
     These are the variables in an agent's `env:`, URL and headers, the content of a key file, and
     the logins in git's settings.
     """
     found = [each for agent in config.agents.values() for each in handed(agent, context)]
     of_file = Secrets({})
-    with suppress(UsageError):  # it is raised where the keys are needed
+    with suppress(UsageError):  # raised again where the keys are needed
         of_file = Secrets(environment(config.judging, context))
     secrets = context.secrets.with_more([*of_file.given, *found, *_of_git(context)])
     print_none_of(secrets)
@@ -37,13 +37,13 @@ def with_secrets(context: RunContext, config: Config) -> RunContext:
 
 
 def handed(agent: Agent | UnderPython, context: RunContext) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of variables that `agent` gets beyond the usual ones."""
+    """Yield the names and values of variables that `agent` gets besides the usual ones."""
     named = _VARIABLE.findall(json.dumps(agent.model_dump(mode="json")))
     yield from passed_on(context.env, sorted({*declared(agent, context), *named}))
 
 
 def declared(agent: Agent | UnderPython, context: RunContext) -> set[str]:
-    """Return the names of our variables that the `env:` of `agent` passes on."""
+    """Return the names of our environment variables that the `env:` of `agent` passes on."""
     named = getattr(agent, "env", {})
     taken = {name: value for name, value in named.items() if value is None}
     more = agent_environment(context, taken).keys() - agent_environment(context, {}).keys()

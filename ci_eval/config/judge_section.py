@@ -137,7 +137,7 @@ class _Reader(DocumentReader):
 
 
 def _recognised(model: Any) -> str | None:
-    """Return the provider to which `model` certainly belongs, if any."""
+    """Return the provider to which `model` clearly belongs, if any."""
     if not isinstance(model, str):
         return None
     return next((name for name in points.judge if points.judge[name].recognises(model)), None)

@@ -88,7 +88,7 @@ class _Reader(DocumentReader):
     def config(self, path: Path) -> Config:
         raw = self.document.value
         if reader_of(raw, "yaml"):
-            self.problem("is an evalset, not a configuration; name it under `evalsets:` of one")
+            self.problem("is an evalset, not a configuration; list it under `evalsets:` of one")
             raw = {}
         elif not isinstance(raw, dict) or not raw:
             found = "is empty" if raw in (None, {}) else f"expected keys, found {describe(raw)}"
@@ -147,7 +147,7 @@ class _Reader(DocumentReader):
         self, agents: Mapping[str, object], criteria: Mapping[str, AnyCriterion], read: Criteria
     ) -> None:
         for name, each in criteria.items():
-            # Remarks on an eval config have been added, with lines in that file.
+            # Remarks on an eval config were already added, with lines in that file.
             for option, message in each.remarks() if each not in read.of_file else ():
                 self.problem(message, ("criteria", name, *option), severity="warning")
         for name, agent in agents.items():

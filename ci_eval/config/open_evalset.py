@@ -27,7 +27,7 @@ def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
     """
     head = read_head(path, shown=shown)
     if syntax_of(path) == "json" and isinstance(head, dict) and is_json_lines(path, shown=shown):
-        message = "has several JSON values, one a line; name the file *.jsonl"
+        message = "has several JSON values, one per line; name the file *.jsonl"
         raise EvalSetError(problems=[Problem(message, shown, 2)])
     reader = reader_of(head, syntax_of(path))
     if reader is None:
@@ -40,7 +40,7 @@ def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
 def open_stored(given: str, storage: Storage) -> OpenedEvalSet:
     """Download and read the evalset in the object `given`, `gs://…`.
 
-    The copy is kept as long as its cases may be read.
+    The downloaded copy is kept as long as its cases may be read.
 
     Raises:
         UsageError: the object cannot be read, or is not a valid evalset.
@@ -58,7 +58,7 @@ def _cases(opened: OpenedEvalSet, copy: Copy) -> Iterator[EvalCase]:
 
 
 def reader_of(head: Json, syntax: Syntax = "json") -> type[EvalSetReader] | None:
-    """Return the reader of evalsets that begin like `head`, if any."""
+    """Return the reader for evalsets that begin like `head`, if any."""
     return None if known_formats.recognised(head) else points.evalset.of(head, syntax)
 
 

@@ -1,8 +1,8 @@
 """Presets: named sets of criteria.
 
-The documentation of ADK recommends the first combinations; the thresholds are those of its
+The first presets are combinations that ADK's documentation recommends, with the thresholds of its
 examples. The others are AgentFlow's seven `EvalPresets` and the three of its `EvalConfig`, with the
-thresholds of its factories.
+thresholds of its factory methods.
 """
 
 from collections.abc import Mapping
@@ -103,7 +103,7 @@ class Judging(Preset):
 
 
 class QuickCheck(Preset):
-    """AgentFlow's `quick_check`: about half of the words."""
+    """AgentFlow's `quick_check`: about half of the expected words."""
 
     fixed: ClassVar[Specs] = {"agentflow/rouge_match": 0.5}
 
@@ -263,7 +263,7 @@ class Strict(Judging):
 
 
 class Relaxed(Judging):
-    """AgentFlow's `EvalConfig.relaxed()`: most of the tools in order, and about the answer."""
+    """AgentFlow's `EvalConfig.relaxed()`: most of the tools in order, and roughly the answer."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""

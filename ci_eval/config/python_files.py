@@ -1,8 +1,8 @@
 """Eval configs and evalsets of AgentFlow that a Python file builds: `evals/conf.py[:NAME]`.
 
-The file is code of the change, so it runs as an agent does: in a process of its own, under the
-interpreter and with the environment of an agent, isolated and killed like one.  Only commands that
-run agents run it, too (`RunContext.runs_python`).
+The file is code of the change, so it runs like an agent: in a separate process, with the
+interpreter and environment of an agent, isolated, and killed like an agent.  Only commands that run
+agents run it, and those with `--run-python` (`RunContext.runs_python`).
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class PythonFile(NamedTuple):
     file: str
     """Its path, relative to the folder of the configuration."""
     name: str
-    """The value or function in it; empty for the only one."""
+    """The value or function in it; empty if there is only one."""
 
     @property
     def module(self) -> str:
@@ -57,7 +57,7 @@ def python_file(given: object) -> PythonFile | None:
 def host_of(agents: Mapping[str, Agent]) -> UnderPython:
     """Return the agent whose interpreter, setup and environment Python files get.
 
-    It is the first AgentFlow agent, else the first one in Python, else none in particular.
+    It is the first AgentFlow agent, else the first agent in Python, else a default.
     """
     first = sorted(agents.values(), key=lambda agent: agent.type_name != "agentflow")
     candidates: list[object] = [*first, UnderPython()]
@@ -65,7 +65,7 @@ def host_of(agents: Mapping[str, Agent]) -> UnderPython:
 
 
 def not_run(file: PythonFile) -> str:
-    """Return what commands say that do not run such a file."""
+    """Return the message of commands that do not run such a file."""
     return (
         f"{file.file} is Python, which this command does not run; use `ci-eval run`, or `ci-eval "
         "validate` or `ci-eval plan` with `--run-python`"
@@ -87,12 +87,12 @@ def as_json(file: PythonFile, kind: Kind, host: UnderPython, context: RunContext
     """Run `file`, and provide what it builds in a JSON file until the context is left.
 
     Raises:
-        TrialError: the file cannot be run, or does not build it.
+        TrialError: the file cannot be run, or does not build an object of this kind.
 
     """
     if message := absent_file(file, context):
         raise TrialError("start", message)
-    # The configuration is not yet loaded, which would register the secrets that agents get.
+    # The secrets that agents get are only registered once the configuration is loaded.
     secrets = context.secrets.with_more(handed(host, context))
     print_none_of(secrets)
     context.clone.look()
@@ -104,11 +104,11 @@ def as_json(file: PythonFile, kind: Kind, host: UnderPython, context: RunContext
             adapter = Adapter("agentflow_evals", {"type": kind, "name": file.name})
             value = _in_loop(host.ask_once(file.file, room, adapter=adapter))
     except TrialError as exc:
-        exc.args = (secrets.text(str(exc)),)  # it is posted, too
+        exc.args = (secrets.text(str(exc)),)  # the message may be posted
         raise
     with TemporaryDirectory(prefix="ci-eval-") as folder:
         path = Path(folder, "built.json")
-        # In one line, because it has nothing to do with the lines of the Python file.
+        # On one line, because its line numbers would not be those of the Python file.
         path.write_text(json.dumps(value), encoding="utf-8")
         yield path
 
@@ -127,7 +127,7 @@ def open_built(file: PythonFile, host: UnderPython, context: RunContext) -> Open
 
 
 def _in_loop(work: Coroutine[Any, Any, Json]) -> Json:
-    """Run `work` in an event loop of its own: the base arm is prepared while one is running."""
+    """Run `work` in a separate event loop: the base arm is prepared while another loop runs."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

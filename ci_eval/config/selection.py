@@ -1,4 +1,4 @@
-"""Selection of a part of a suite, such as some cases of an evalset."""
+"""Selection of a part of a suite, such as certain cases of an evalset."""
 
 import fnmatch
 from collections.abc import Callable, Iterator

@@ -42,7 +42,7 @@ class Config:
     disabled: tuple[str, ...] = ()
     """The disabled criteria."""
     mock: bool = False
-    """Whether nothing is to be executed, as with AgentFlow's `mock_mode`."""
+    """Whether no agent is to be run, as with AgentFlow's `mock_mode`."""
     simulation: Simulation | None = None
     """The simulated user for scenarios; `None` if no agent needs one."""
     eval_config: EvalConfigFile | None = None

@@ -1,4 +1,4 @@
-"""GitHub, GitLab, git remotes: clients for their APIs, the job of a run, its commit's lineage.
+"""GitHub, GitLab and git remotes: API clients, the CI job of a run, the lineage of its commit.
 
 Imports `runtime` and below.
 """

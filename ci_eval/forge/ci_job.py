@@ -13,8 +13,8 @@ _MAX_CHARS = 100
 def job_name(env: Mapping[str, str], given: str = "") -> str:
     """Return the name of the job; empty outside of CI.
 
-    `given` is a name, or the values of a matrix as a JSON object (`${{ toJSON(matrix) }}`), which
-    are appended to CI's name of the job, as GitHub shows them.
+    `given` is a name, or the values of a matrix as a JSON object (`${{ toJSON(matrix) }}`).  Matrix
+    values are appended to CI's name of the job, as GitHub shows them.
 
     >>> job_name({"GITHUB_JOB": "evaluate"}, '{"model": "small", "python": 3.12}')
     'evaluate (small, 3.12)'
@@ -51,10 +51,10 @@ def artifact_link(env: Mapping[str, str], path: Path) -> str:
 
 
 def shard_number(env: Mapping[str, str]) -> tuple[int, int | None] | None:
-    """Return the number of this job among equal ones, from 1, and how many there are, if known.
+    """Return the number of this job among its parallel copies, from 1, and their count if known.
 
     GitLab (`parallel`) counts from 1, CircleCI (`parallelism`) and an indexed Job of Kubernetes
-    from 0; Kubernetes does not tell the job how many there are:
+    from 0; Kubernetes does not pass the count to the job:
 
     - https://docs.gitlab.com/ci/variables/predefined_variables/
     - https://circleci.com/docs/reference/variables/
@@ -75,7 +75,7 @@ _NUMBERS = (
     ("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
     ("JOB_COMPLETION_INDEX", "CI_EVAL_SHARDS", 0),
 )
-"""The variables with number and count of a job, and the first number."""
+"""The variables with the number and the count, and the number of the first job."""
 
 
 def attempt(env: Mapping[str, str]) -> int:

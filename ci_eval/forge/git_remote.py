@@ -1,8 +1,9 @@
 """The remote of a clone: its address, and the git settings to reach it.
 
-All of it was read with the clone, before any agent ran.  Of the clone's own settings, only those
-that checkouts write are used: addresses, and what HTTP needs.  Settings that run programs
-(credential helpers, SSH commands, rewritten addresses) are only taken from the user's settings.
+Everything was read with the clone, before any agent ran.  Of the clone's own settings, only those
+that checkouts write are used: addresses, and the settings for HTTP.  Settings that can run programs
+(credential helpers, SSH commands, rewritten addresses) are only taken from the user's
+configuration.
 """
 
 import base64
@@ -44,7 +45,7 @@ class Remote:
     fetch_options: tuple[str, ...] = ()
     push_options: tuple[str, ...] = ()
     clone: str = ""
-    """The git directory of the clone, if that is another repository."""
+    """The git directory of the clone, if it is a different repository."""
     is_clone: bool = False
     """Whether it is the clone itself."""
 
@@ -128,7 +129,7 @@ def _address(clone: Clone, url: str) -> str:
 def _local_options(url: str, verb: str, *options: str) -> tuple[str, ...]:
     """Return the options of a fetch or push with a local repository; none for a remote one.
 
-    Whoever owns it, this repository is trusted, for this call only.
+    This repository is trusted whoever owns it, but for this call only.
     """
     path = unquote(urlsplit(url).path) if url.startswith("file://") else url
     if not Path(path).is_absolute():
@@ -158,7 +159,7 @@ def _token_setting(clone: Clone, url: str, settings: _Settings) -> Iterator[tupl
     has_login = found.password or repository.query(
         "config", "--get-urlmatch", "http.extraheader", url
     )
-    # The host must match with its port, and the token is only sent encrypted.
+    # Host and port must match, and the token is only sent encrypted.
     host = found.netloc.rpartition("@")[2].lower()
     if token and found.scheme == "https" and host == wanted.netloc.lower() and not has_login:
         login = base64.b64encode(f"x-access-token:{token}".encode()).decode()
@@ -193,7 +194,7 @@ _PERMANENT_ERRORS = {
         *("transport '", "returned error: 404"),
     ),
 }
-"""Parts of git's messages, in lower case, about errors that no retry fixes, by their hint."""
+"""Parts of git's messages, in lower case, about errors that no retry fixes, by hint."""
 
 
 def permanent_error_hint(said: str, *, writing: bool) -> str | None:

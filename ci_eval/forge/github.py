@@ -24,17 +24,17 @@ from ci_eval.runtime.http import Request, Response, address, connecting, shown_a
 M = TypeVar("M", bound=Stored)
 
 API = "https://api.github.com"
-"""The API of github.com; `GITHUB_API_URL` names that of an Enterprise Server."""
+"""The API of github.com; `GITHUB_API_URL` names the API of an Enterprise Server."""
 API_VERSION = "2022-11-28"
-"""The version of the API that requests name; all servers know it."""
+"""The API version in requests; all servers know it."""
 TOKENS = ("INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "GH_TOKEN")
 """Variables that may hold the token: the action's input first, then what users set."""
 DOWNLOAD_S = 300.0
 """Timeout of a download, in seconds."""
 MAX_PAGES = 200
-"""The largest number of pages of a list."""
+"""Maximum number of pages of a list."""
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, OverflowError, RuntimeError, ValueError)
-"""Everything that reading a broken archive was observed to raise, apart from `OSError`."""
+"""Exceptions that reading a broken archive was observed to raise, apart from `OSError`."""
 WRITE_INTERVAL_S = 1.0
 """Seconds between two changes, as GitHub asks (REST API, "Best practices": "Pause between
 mutative requests")."""
@@ -96,7 +96,7 @@ def _token(env: Mapping[str, str]) -> str:
 class GitHub:
     """Client for one repository, one request at a time, as GitHub's guidelines ask.
 
-    `needs` names the permission that a request takes, such as `checks: read`.  A path is relative
+    `needs` names the permission that a request needs, such as `checks: read`.  A path is relative
     to the repository, or to the root of the API if it begins with a slash.
     """
 
@@ -222,7 +222,7 @@ class GitHub:
             request = Request("GET", _target(response), headers={"User-Agent": "ci-eval"})
             response = await self.host.send(request, again=True, within_s=DOWNLOAD_S)
             if response.status not in (200, *GONE):
-                # The body may repeat the key that is in the address.
+                # The body may repeat the key in the address.
                 raise GitHubError(f"{request.shown} answered {response.status}")
         if response.status in GONE:
             return None
@@ -239,7 +239,7 @@ class GitHub:
         found = _NEXT.search(response.headers.get("Link", ""))
         if not found:
             return ""
-        # The address of a next page may name the repository by its id.
+        # The address of the next page may contain the id of the repository instead of its name.
         if not found[1].startswith(f"{self.api}/"):
             shown = shown_address(found[1])
             raise GitHubError(f"the next page of {response.request.shown} is elsewhere, at {shown}")

@@ -8,7 +8,7 @@ from ci_eval.records.cases import Json
 from ci_eval.runtime.http import Response
 
 _LIMITED_S = 60.0
-"""How long to wait if a rate limit names no time: the minimum that GitHub asks for."""
+"""Seconds to wait if a rate limit states no time: the minimum that GitHub asks for."""
 _GRAPHQL_STATUSES = {
     "FORBIDDEN": 403,
     "INSUFFICIENT_SCOPES": 403,
@@ -19,10 +19,10 @@ _GRAPHQL_STATUSES = {
 """The HTTP status that REST would have returned, by type of GraphQL error."""
 _PERMISSION = re.compile(r"\b([a-z_]{1,50})=(read|write|admin)\b")
 _NOT_A_PERMISSION = re.compile("is locked|was archived|SAML|IP allow list")
-"""Parts of GitHub's messages about refusals that no permission would lift."""
+"""Parts of GitHub's messages about refusals that no permission would prevent."""
 _MAX_DETAILS = 3
 _MAX_NAMED = 500
-"""How much of the header that names permissions is read, in characters."""
+"""Maximum length that is read of the header with permissions, in characters."""
 
 
 GitHubError = HostError
@@ -72,7 +72,7 @@ def _graphql_failure(response: Response) -> dict[str, Json] | None:
 def _kind(error: dict[str, Json]) -> str:
     """Return the type of a GraphQL error.
 
-    The error for a query that an older server does not know has no type, only `extensions`.
+    An older server's error about an unknown query has no type, only `extensions`.
     """
     return str(error.get("type") or ("UNKNOWN" if "extensions" in error else ""))
 

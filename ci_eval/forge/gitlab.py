@@ -20,13 +20,13 @@ from ci_eval.runtime.http import Request, Response, address, connecting
 M = TypeVar("M", bound=Stored)
 
 API = "https://gitlab.com/api/v4"
-"""The API of gitlab.com; in a job, `CI_API_V4_URL` names that of its GitLab."""
+"""The API of gitlab.com; in a job, `CI_API_V4_URL` names the API of its GitLab server."""
 TOKENS = ("CI_EVAL_GITLAB_TOKEN", "GITLAB_TOKEN")
 """Variables that may hold the token; not `CI_JOB_TOKEN`, which can only read notes."""
 MAX_PAGES = 200
-"""The largest number of pages of a list."""
+"""Maximum number of pages of a list."""
 _LIMITED_S = 60.0
-"""How long to wait if a rate limit names no time: those of notes are per minute."""
+"""Seconds to wait if a rate limit states no time: the limits on notes are per minute."""
 
 
 @asynccontextmanager
@@ -93,7 +93,7 @@ class GitLab:
             response = await self._send(Request("GET", f"{self._url(path)}?{found}"))
             for each in items(response):
                 yield checked(each, kind, response)
-            # `Link` may name the server by another host name; the page number is enough.
+            # `Link` may contain another host name of the server; the page number is enough.
             next_page = response.headers.get("X-Next-Page", "")
             if not re.fullmatch("[0-9]{1,9}", next_page) or int(next_page) <= page:
                 return
@@ -158,7 +158,7 @@ class GitLab:
 def limit_s(response: Response, now: float) -> float | None:
     """Return the seconds to wait for GitLab's rate limit; `None` if it was not exceeded.
 
-    For notes, no header says when the limit ends
+    The limit on notes has no header that says when it ends
     (https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/).
     """
     if response.status != 429:

@@ -17,11 +17,11 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _MAIN = ("main", "master")
-"""Names of the base branch to try if nothing names it."""
+"""Names to try if nothing names the base branch."""
 _MERGED = ("merged_result", "merge_train")
-"""Merge request pipelines that run on the merge result; others run on the branch."""
+"""Types of merge request pipelines that run on the merge result; others run on the branch."""
 _MAX_EVENT = 30 * 1024 * 1024
-"""The largest event payload that GitHub sends, in bytes."""
+"""Maximum size of the event payloads that GitHub sends, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class Lineage:
     ancestors: tuple[str, ...] = ()
     """The commit to compare with, then its ancestors, nearest first; empty if there is none."""
     base: str | None = None
-    """The target branch of the change, or the branch that it is on."""
+    """The target branch of the change, or the branch that was pushed."""
     own: str | None = None
-    """The commit of the run itself, which it is not compared with; `None` if the work tree has
+    """The commit of the run itself, with which the run is not compared; `None` if the work tree has
     uncommitted changes."""
     shallow: bool = False
     """True if the clone lacks older commits."""
     changes: bool = True
-    """False if the run is of the merge base itself, and so compared with its parent."""
+    """False if the run is of the merge base itself, which is compared with its parent."""
 
     def distance(self, commit: str | None) -> int | None:
-        """Return how many commits `commit` is before the merge base; `None` if not an ancestor."""
+        """Return how many commits before the merge base `commit` is; `None` if not an ancestor."""
         return self.ancestors.index(commit) if commit in self.ancestors else None
 
     def choose(self, stored: Iterable[T], of: "Callable[[T], Origin]", limit: int) -> list[T]:
@@ -73,7 +73,7 @@ class Lineage:
         if commit in self.ancestors:
             return "enough runs are nearer"
         if self.ancestors:
-            return "of no ancestor of the merge base"
+            return "not an ancestor of the merge base"
         return "enough runs are newer"
 
 
@@ -104,7 +104,7 @@ def trace(
 
     `base` is the branch to compare with.  The default is the target branch of the pull request,
     else the branch that was pushed, else the default branch.  At most `search` commits are read.
-    Where the clone lacks the base branch, this `guesses` that the parent is of it.
+    If the clone lacks the base branch, this `guesses` that the parent belongs to it.
     """
     view = clone.view
     head = view.commit(commit) if commit else clone.head
@@ -114,19 +114,19 @@ def trace(
     own = head if head != clone.head or clone.is_unchanged else None
     shallow = view.query("rev-parse", "--is-shallow-repository") == "true"
     if branch is None and view.query("for-each-ref", "--count=1", "refs/remotes"):
-        # Perhaps a change of which only its own branch was fetched: its parent is no merge base.
+        # Perhaps only the branch of the change was fetched; then its parent is not the merge base.
         return Lineage(own=own, shallow=shallow)
     start = _start(clone, head, branch, search, guesses=guesses)
     changes = start != own
     if not changes:
         start = next(iter(view.parents(head)), None)
-    # A shallow clone may lack the commit whose name is known.
+    # A shallow clone may know the name of a commit that it lacks.
     found = view.first_parents(start, search) or (start,) if start else ()
     return Lineage(found, branch, own, shallow, changes)
 
 
 def began(clone: Clone, configured: str | None, *, guesses: bool = True) -> Lineage:
-    """Return the lineage of a change with the commit where it began as the only ancestor.
+    """Return the lineage of a change, with the commit where it began as the only ancestor.
 
     A change may bring its own configuration, so the target branch that CI names takes precedence
     over the `configured` one.
@@ -228,7 +228,7 @@ def _start(
     env, view = clone.env, clone.view
     tip = _tip(clone, branch) if branch else None
     if tip and (found := view.query("merge-base", "--all", head, tip).split()):
-        # After merges both ways there are several; runs are stored for the base branch's own.
+        # After merges in both directions there are several; runs are stored for the base branch.
         line = view.first_parents(tip, search) if len(found) > 1 else ()
         return next((each for each in line if each in found), found[0])
     parents = view.parents(head)

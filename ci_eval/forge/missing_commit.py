@@ -11,22 +11,22 @@ _REMOTE = "origin"
 
 
 def why_missing(context: RunContext, commit: str) -> str:
-    """Fetch the merge base `commit` if the clone lacks it; return why that is impossible, or ""."""
+    """Fetch the merge base `commit` if the clone lacks it; return why it is impossible, or ""."""
     if context.clone.view.commit(commit) is not None:
         return ""
     context.say(f"fetching the merge base {commit[:7]}")
     why = fetch_missing(context.clone, commit)
-    lacking = f"the clone lacks the merge base {commit[:7]}; check out with `fetch-depth: 0`"
-    return why and f"{lacking}, because it cannot be fetched: {why}"
+    lacking = f"the clone lacks the merge base {commit[:7]}, and it cannot be fetched: {why}"
+    return why and f"{lacking}; check out with `fetch-depth: 0`"
 
 
 def fetch_missing(clone: Clone, commit: str) -> str:
     """Fetch `commit`, with its files and without its history, into our view of the clone.
 
-    Returns why that is impossible; empty if the view has the commit now.
+    Returns the reason if that is impossible; empty if the view has the commit now.
     """
     if not is_commit(commit):
-        return "its name is no commit"  # a commit object may name anything as its parent
+        return "its name is not a commit hash"  # a commit object may name anything as its parent
     try:
         remote = Remote.of(clone, _REMOTE)
     except BaselineError as exc:

@@ -1,7 +1,7 @@
 """Requests to GitHub and GitLab: rate limits, retries and validated responses.
 
 This module holds the whole retry policy: `MAX_WAIT_S` bounds one wait, `PATIENCE_S` all waits
-together.  A rate limit that lasts longer fails the request at once, and later requests too.
+together.  If a rate limit lasts longer, the request fails at once, as do later requests.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ M = TypeVar("M", bound=Stored)
 ANSWER_S = 60.0
 """Timeout of one request, in seconds."""
 MAX_WAIT_S = 90.0
-"""The longest single wait, in seconds; hosts ask for 60 where their responses name no time."""
+"""The longest single wait, in seconds; hosts ask for 60 if their responses state no time."""
 PATIENCE_S = 150.0
 """The longest total wait of one connection, in seconds."""
 BACKOFF = Backoff(first_s=1.0, longest_s=10.0, factor=4.0)
 RETRIES = 3
-"""The most retries of one request."""
+"""Maximum number of retries of one request."""
 GONE = (404, 410)
-"""Statuses of what does not exist, or no longer."""
+"""Statuses of a resource that does not exist, or no longer does."""
 _SERVER_ERRORS = (500, 502, 503, 504)
 
 
@@ -78,7 +78,7 @@ class Host:
     patience_s: float = field(default_factory=lambda: PATIENCE_S)
     """The time left for waiting."""
     closed: tuple[float, str] = (0.0, "")
-    """When the host accepts requests again, on the run context's clock, and its message."""
+    """When the host accepts requests again, on the run context's clock, and the host's message."""
 
     async def send(self, request: Request, *, again: bool, within_s: float = ANSWER_S) -> Response:
         """Return the final response, whatever its status.
@@ -127,7 +127,7 @@ class Host:
             if exc.kind != "connection":
                 raise HostError(str(exc)) from exc
             return None, str(exc)
-        # A GraphQL response with status 200 that failed says why in its errors.
+        # A failed GraphQL response with status 200 gives the reason in its errors.
         detail = self.rules.error_detail(response)
         shown = f"200{detail}" if response.status == 200 else response.shown
         return response, f"{request.shown} answered {shown}"
@@ -147,13 +147,13 @@ def token_in(env: Mapping[str, str], names: Sequence[str], missing: HostError) -
     """Return the token in the first of the variables `names` that is set.
 
     Raises:
-        HostError: none is set (then it is `missing`), or its value is no token.
+        HostError: none is set (`missing` is raised), or the value is not a token.
 
     """
     name = next((each for each in names if env.get(each)), None)
     if name is None:
         raise missing
-    # The HTTP library would print any other value in its errors.
+    # Otherwise, the HTTP library would print the value in its errors.
     if not re.fullmatch(r"[!-~]+", env[name]):
         raise HostError(f"{name} is not a token: it has spaces, line breaks or invalid characters")
     return env[name]

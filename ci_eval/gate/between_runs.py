@@ -1,8 +1,8 @@
 """Variance between runs, beyond what their trials explain, and changes of level among stored runs.
 
 The provider, the load and the data behind tools differ from day to day, and move all cases of a run
-together.  Exchanging trials within cases cannot see that, so where stored runs alone decide, what a
-day adds is estimated from them and enters tests and intervals.
+together.  Exchanging trials within cases cannot show this.  So where stored runs alone decide, what
+a day adds is estimated from them and included in tests and intervals.
 """
 
 import math
@@ -21,10 +21,10 @@ PRIOR_SHARE = 0.07
 """Standard deviation that a day is assumed to add to a mean, as a share of the standard deviation
 of one trial that passes or fails: 0.028 for an agent that passes 80 %."""
 PRIOR_RUNS = 12
-"""How many runs' worth of evidence the assumption is."""
+"""The weight of this assumption, in stored runs."""
 _LOST, _GAINED = 2.0, 3.0
 """Standard errors by which the nearest runs must be worse, or better, than the earlier ones to be a
-new level.  A gain that is only a good day would make the next run look worse than it is."""
+new level.  A good day mistaken for a gain would make the next run look worse than it is."""
 
 
 class BetweenRuns(NamedTuple):
@@ -62,7 +62,7 @@ def between_runs(group: Group) -> BetweenRuns:
 
 
 def with_days(group: Group) -> tuple[float, float] | None:
-    """Return the 95 % confidence interval of the mean difference, with what days add."""
+    """Return the 95 % confidence interval of the mean difference, widened by what days add."""
     if (interval := group.interval) is None:
         return None
     middle, half = math.fsum(interval) / 2, (interval[1] - interval[0]) / 2

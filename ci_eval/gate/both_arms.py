@@ -1,9 +1,8 @@
 """Tests of the change against the merge base, whose agents were run in the same job: both arms.
 
 Runs of two days differ by more than their trials do: the provider, the load and the data behind
-tools change.  Stored runs are of other days, so here they only raise a doubt, and what decides is
-the change against the merge base, both drawn within minutes.  A day that is bad for one is bad for
-the other.
+tools change.  Stored runs come from other days, so here they only raise a doubt.  The comparison of
+the change with the merge base decides: both are run within minutes, and a bad day affects both.
 
 A doubt never makes the final test less strict: under "nothing got worse", a drop is reported only
 if it is in doubt *and* the test of the arms rejects, so the rate of that test is an upper bound.
@@ -25,38 +24,39 @@ from ci_eval.stats.permutation import Permuted, difference, mean_of, permute
 from ci_eval.stats.sequential import SPENT, levels
 
 LOOKS = ((1, 1), (2, 2), (4, 4))
-"""The rounds of the change and of the merge base that there are at each look."""
+"""Number of rounds of the change and of the merge base at each look."""
 DOUBT = (0.22, 0.8, 0.15)
-"""P-value up to which a hypothesis is in doubt against stored runs, and at each look but the last:
-over all hypotheses."""
+"""P-values up to which a hypothesis is in doubt: against stored runs, then at each look except the
+last.  They are shared among all hypotheses."""
 MOST_DOUBT = (0.18, 0.4, 0.1)
-"""The same for one hypothesis."""
+"""The maximum for a single hypothesis."""
 TOGETHER, APART = 0.1, 0.1
-"""P-values up to which there is a doubt against stored runs where an agent has several criteria:
-if all of them together fell, and, over all hypotheses, if one fell by more than the others."""
+"""P-values up to which stored runs raise a doubt if an agent has several criteria: that all of them
+combined fell, and that one fell by more than the others (shared among all hypotheses)."""
 GAINED, UNDONE = 0.1, (0.5, 0.1)
-"""P-value up to which the nearest stored run is better than the earlier ones, and up to which a
-hypothesis is in doubt against it alone then: over all hypotheses, and for one.  A change that
-undoes a gain of the base branch is as good as most stored runs."""
+"""P-value up to which the nearest stored run counts as better than the earlier ones; then, p-values
+up to which a hypothesis is in doubt against that run alone: shared among all hypotheses, and the
+maximum for one.  A change that undoes a gain of the base branch looks as good as most stored runs,
+so only the nearest run reveals it."""
 FILTERED = 1.25
-"""How much larger the rate of the final tests may be because a doubt comes first.  If the stored
-runs are of the same quality as the merge base, only one unchanged run in five gets to the tests;
-`benchmarks/gate.py` measures the rate of both together."""
+"""Factor by which the rate of the final tests may be larger, because a doubt comes first.  If the
+stored runs are of the same quality as the merge base, only one unchanged run in five reaches the
+tests; `benchmarks/gate.py` measures the rate of both together."""
 _STEPS = ((1, 0), (2, 0), (3, 1))
-"""The further trials of a suspected case in each arm, step by step; then as many as prove it.  A
-case that failed by chance is more likely to pass with the change than to fail with the merge base,
-so most are cleared by the change alone."""
+"""Further trials of a suspected case with the change and with the merge base, step by step; then as
+many as prove it.  A case that failed by chance is more likely to pass with the change than to fail
+with the merge base, so trials of the change alone clear most cases."""
 _SOLID = 0.8
 """Share of the stored trials that a case must have passed to be suspected."""
 _GRID = 500
-"""How finely probabilities are tried."""
+"""Number of steps of the grid of probabilities."""
 _ABOVE = 1.01
-"""What the largest value may exceed that of the nearest probability on the grid."""
+"""Factor by which the largest value may exceed the value at the nearest point of the grid."""
 
 
 @dataclass(frozen=True)
 class ArmDrops(Drifts):
-    """The drops that stored runs raise a doubt about and that the merge base confirms.
+    """The drops that stored runs suggest and the merge base confirms.
 
     `groups` are compared with the stored runs; `rounds` is the number of looks at both arms.
     """
@@ -101,8 +101,8 @@ class ArmDrops(Drifts):
     ) -> list[Permuted]:
         """Return the tests with what days add, if there are several criteria.
 
-        What one of them loses on a bad day shows beside the others (`_apart`); a criterion that is
-        alone would hide it.
+        A drop of one of them beyond a bad day shows beside the others (`_apart`); for a single
+        criterion, what days add would hide it.
         """
         if not self.together:
             return tests
@@ -112,7 +112,7 @@ class ArmDrops(Drifts):
         ]
 
     def _with_mean(self, tests: list[Permuted]) -> list[Permuted]:
-        """Return the tests with that of the combined hypothesis, if there is one."""
+        """Return the tests, followed by the test of the combined hypothesis if there is one."""
         if not self.together:
             return tests
         shared = [tests[number] for number in self.together if tests[number].others is not None]
@@ -166,7 +166,7 @@ class ArmDrops(Drifts):
             _against(replace(group, now=near.before), self.earlier)
             for group, near in zip(self.groups, nearest, strict=True)
         ]
-        # Each compares about two days.
+        # Each comparison is between about two days.
         gains, drops = (
             self._with_mean(
                 self._with_days(
@@ -189,7 +189,7 @@ class ArmDrops(Drifts):
 
 
 def _against(group: Group, columns: Columns) -> Group:
-    """Return a group compared with other values than those of the baseline."""
+    """Return a group compared with `columns` instead of the baseline."""
     name = group.key.agent, group.key.evalset, group.key.criterion
     before = columns.groups.get(name, Column(group.now.cases))
     return replace(group, before=before, beside=Column())
@@ -205,9 +205,9 @@ def arm_breaks(groups: Sequence[Group], arms: Sequence[Group], rate: float) -> l
     """Return the breaks of each of the `groups`, confirmed by its counterpart in `arms`.
 
     If a case fails with probability p in both arms, the change fails all n times and the merge base
-    at most f of m times with probability `unlikely(n, m, f)` at most.  Stored runs do not count, as
-    they are of other days.  The numbers of trials follow a plan, so the probability that any of N
-    unchanged cases ends so is at most N times that.
+    at most f of m times with probability `unlikely(n, m, f)` at most.  Stored runs do not count,
+    because they come from other days.  The numbers of trials follow a plan, so the probability of
+    this outcome for any of N unchanged cases is at most N times as high.
     """
     with_threshold = max(sum(not each.facts.informational for each in groups), 1)
     return [
@@ -218,7 +218,7 @@ def arm_breaks(groups: Sequence[Group], arms: Sequence[Group], rate: float) -> l
 
 @cache
 def unlikely(failed: int, tried: int, failed_before: int) -> float:
-    """Return the most that any probability of failure gives to this outcome in two arms.
+    """Return the highest probability of this outcome for any failure rate, equal in both arms.
 
     The change fails all of `failed` trials, the merge base at most `failed_before` of `tried`.
     """
@@ -236,7 +236,7 @@ def unlikely(failed: int, tried: int, failed_before: int) -> float:
 
 @dataclass(frozen=True)
 class _ArmCount:
-    """The cases of one group that seem to be broken, and what the merge base says of them."""
+    """The cases of one group that seem to be broken, and their results with the merge base."""
 
     group: Group
     arm: Group
@@ -244,7 +244,7 @@ class _ArmCount:
 
     @cached_property
     def _broken(self) -> Mapping[str, Pair]:
-        """The cases that usually were good in stored trials and are bad in all of this run."""
+        """The cases that usually passed in stored trials and fail in all trials of this run."""
         if self.group.facts.informational:
             return {}
         return {case: pair for case, pair in self.group.pairs.items() if self._is_broken(pair)}
@@ -259,7 +259,7 @@ class _ArmCount:
         return (counts and worse(self.group, pair, value)) or not self.group.passed(value)
 
     def _base(self, case: str, pair: Pair) -> tuple[int, int]:
-        """Return how many trials of the merge base failed, and out of how many."""
+        """Return the number of failed trials of the merge base, and of all its trials."""
         cell = self.arm.before.get(case)
         values = (*cell.observations, *cell.confirming) if cell else ()
         return sum(self._is_bad(pair, value) for value in values), len(values)
@@ -290,13 +290,13 @@ class _ArmCount:
         )
 
     def _bound(self, case: str, pair: Pair, more: int = 0) -> float:
-        """Return the probability of a case like this one, with `more` trials of each arm."""
+        """Bound the probability of a case like this one, with `more` trials of each arm."""
         failed, tried = self._base(case, pair)
         bad = pair.now.measured + len(pair.now.confirming)
         return min(len(self.group.all_pairs) * unlikely(bad + more, tried + more, failed), 1.0)
 
     def _more(self, case: str, pair: Pair) -> tuple[int, int]:
-        """Return how many more trials of the change and of the merge base to draw next."""
+        """Return the numbers of trials of the change and of the merge base to draw next."""
         cell = self.arm.before.get(case)
         first = len(pair.now.units[0]) if pair.now.units else 0
         held = pair.now.confirmations + pair.now.measured - first

@@ -37,13 +37,13 @@ class Pair:
 
 @lru_cache(maxsize=4096)
 def _pair(now: Cell, before: Cell, value: float, base: float) -> Pair:
-    """Return a pair; thousands of cases have the same."""
+    """Return a pair; cached, because thousands of cases have equal ones."""
     return Pair(now, before, value, base)
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Cases that two runs measured, in arrays; a pair is made when somebody looks at it."""
+    """Cases that two runs measured, in arrays; a pair is only made when it is read."""
 
     now: Column
     before: Column

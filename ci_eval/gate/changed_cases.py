@@ -21,13 +21,13 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 
 def changed_cases(meta: RunMeta, start: str, clone: Clone) -> Iterator[str]:
-    """Yield, in words, the number of cases of each evalset that changed or went since `start`.
+    """Yield, in words, the number of cases of each evalset changed or removed since `start`.
 
     New cases weaken nothing.
     """
     for name, evalset in meta.evalsets.items():
         path = (clone.top or clone.folder) / evalset.path
-        # What a Python file built earlier is unknown, so it is compared as code.
+        # It is unknown what a Python file built earlier, so the file is compared as code.
         is_data = path.is_file() and path.suffix != ".py"
         if not (is_data and differs(clone, start, str(path))):
             continue
@@ -45,7 +45,7 @@ def _earlier(place: str, path: Path, start: str, clone: Clone) -> str:
     """Return the name of the earlier blob of the evalset at `place`; empty if it is new.
 
     Raises:
-        GitError: it is behind a symlink, and where that led before is unknown.
+        GitError: it is behind a symlink whose earlier target is unknown.
 
     """
     resolved = clone.inside(str(path.resolve()))
@@ -77,7 +77,7 @@ def _fingerprints(path: Path) -> dict[str, tuple[str, frozenset[str]]]:
 def removed_files(
     before: EarlierConfig, folder: PurePosixPath, removed: Sequence[str]
 ) -> Iterator[str]:
-    """Yield, in words, which of the `removed` files the patterns of evalsets fitted.
+    """Yield, in words, which of the `removed` files the patterns of evalsets matched.
 
     `folder` is that of the earlier configuration, from the top of the repository.
     """

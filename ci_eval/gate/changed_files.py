@@ -1,4 +1,4 @@
-"""Files that a change brings along, and that decide its verdict."""
+"""Files that a change contains and that affect its own verdict."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,9 +17,9 @@ from ci_eval.runtime.git import GitError
 from ci_eval.runtime.workers.imported_modules import sources
 
 _SOURCES = "src"
-"""Folder of the repository that also has modules, beside those of the configuration and the top."""
+"""Folder of the repository that has modules, besides its top and the configuration's folder."""
 _MAX_SHOWN = 3
-"""The most files of code that are named."""
+"""Maximum number of code files that a message names."""
 
 
 def changed_files(
@@ -27,7 +27,7 @@ def changed_files(
 ) -> Iterator[str]:
     """Yield, in words, the recordings, cassettes and code of criteria that changed since `start`.
 
-    Those of agents and criteria that are new weaken nothing.
+    Files of new agents and criteria weaken nothing.
     """
     clone = context.clone
     for name, spec in section(config.document.value, "agents").items():
@@ -85,8 +85,8 @@ def cassette_of(spec: Any) -> str:
 def differs(clone: Clone, start: str, path: str) -> bool:
     """Return True if the commit at HEAD has another version of a file than `start`.
 
-    `path` is relative to the folder of the configuration; a file outside of the repository does
-    not differ.
+    `path` is relative to the folder of the configuration; a file outside of the repository never
+    differs.
     """
     return bool(_changed(clone, start, [clone.folder / path]))
 
@@ -142,7 +142,7 @@ def _changed(clone: Clone, start: str, paths: Sequence[Path]) -> list[str]:
 def _differing(clone: Clone, start: str, places: Collection[str]) -> list[str]:
     if not places:
         return []
-    # Paths are not patterns; commits are compared, not the work tree.
+    # Paths are taken literally; commits are compared, not the work tree.
     command = ("--literal-pathspecs", "diff-tree", "-r", "-z", "--name-only", start, "HEAD", "--")
     try:
         found = clone.view.run(*command, *places).decode(errors="replace")

@@ -52,9 +52,9 @@ class Examined(NamedTuple):
     breaks: Mapping[GroupKey, Breaks]
     rounds: int
     arms: Mapping[GroupKey, Group] = {}
-    """The groups that the merge base can be run for, compared with it."""
+    """The groups for which the merge base can be run, compared with it."""
     looks: int = 0
-    """For how many looks the merge base was run."""
+    """Number of looks for which the merge base was run."""
 
     @property
     def blocking(self) -> list[Group]:
@@ -257,9 +257,9 @@ def _delta(tested: Group, examined: Examined) -> Delta:
 
 
 def _hidden_by_errors(examined: Examined, barely: Examined, gate: GateOptions) -> Iterator[str]:
-    """Yield what regresses in `barely`, where every missing value just passes, but not as measured.
+    """Yield what regresses only in `barely`, where every missing value just passes.
 
-    Otherwise an error could hide a case that still passes but is worse than before.
+    Otherwise an error could hide a case that still passes but got worse.
     """
     block = {"regressed"} | ({"inconclusive"} if gate.on_inconclusive == "fail" else set())
     known = {group.key: _outcome(group, examined)[0] for group in examined.blocking}
@@ -297,7 +297,7 @@ def _with_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tuple[O
     if broken.proven:
         yield "regressed", "always lower than with the merge base in the same job"
     if found.in_doubt:
-        behind = "behind the other criteria or the newest stored run"
+        behind = "worse than the other criteria or the newest stored run"
         yield "inconclusive", "the drop may be noise" if found.effect < 0 else behind
     if broken.suspected:
         yield "inconclusive", _suspicion(broken, group)

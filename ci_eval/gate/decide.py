@@ -60,18 +60,18 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
 ) -> Verdict:
     """Return the verdict.
 
-    It is `failed` if something blocks whatever the missing observations would have been; otherwise
+    It is `failed` if something blocks, whatever the missing observations would have been; otherwise
     `incomplete` if too much is missing or nothing was judged; otherwise `passed`.
 
     `loosened` is how the change weakens the gate, beyond what the comparison found; `lacking` is
     why something could not be measured, and `unconfirmed` why the merge base could not be run, if
-    known; `exemptions` are the entries of `gate.accept` and `gate.quarantine`; `unused` says
-    whether runs are stored of which none can be compared with; `missing_shards` have no report.
+    known; `exemptions` are the entries of `gate.accept` and `gate.quarantine`; `unused` is True if
+    runs are stored but none of them is comparable; `missing_shards` have no report.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
     by_threshold = mode != "regression" or (lacks and options.on_missing == "threshold")
-    # A case that fails whatever is missing may still have regressed because of what is missing.
+    # A case that fails anyway may still have regressed in what is missing.
     compared = comparison is not None and mode != "threshold"
     errors = totals.incomplete if compared else totals.errors
     gate = _Gate(options, totals, groups, lacking, errors, unused)

@@ -33,9 +33,9 @@ from ci_eval.runtime.git import GitError
 from ci_eval.text.yaml_files import MAX_CONFIG, Document, parse_yaml
 
 _LINK = "120000 "
-"""How git's list of files begins the line of a symlink."""
+"""Start of a symlink's line in git's list of files."""
 _MAX_FILES = 200
-"""Maximum number of files that are read beside the configuration."""
+"""Maximum number of files that are read in addition to the configuration."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class EarlierConfig:
     facts: Mapping[str, CriterionFacts] = field(default_factory=dict)
     judging: Judging | None = None
     playing: Json = None
-    """The settings that decide the words of simulated users; `None` if unknown."""
+    """The settings that determine what simulated users say; `None` if unknown."""
     unread: str = ""
     """The eval config that `from` names, if it could not be read."""
 
     @property
     def asks(self) -> bool:
-        """True if it may ask a model, to judge or to simulate users."""
+        """True if it may call a model, as a judge or to simulate users."""
         judged = any(each.judged for each in self.criteria.values())
         return judged or not {"judge", "simulator"}.isdisjoint(self.value)
 
@@ -75,7 +75,7 @@ def section(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def document_at(clone: Clone, commit: str, path: str) -> Document | None:
-    """Return the YAML document at `path` of a commit; `None` if it is no readable mapping."""
+    """Return the YAML document at `path` of a commit; `None` if it is not a readable mapping."""
     try:
         text = _blob(clone, f"{commit}:{linked(clone, commit, path)}").decode()
         found = parse_yaml(text, shown=path)
@@ -85,7 +85,7 @@ def document_at(clone: Clone, commit: str, path: str) -> Document | None:
 
 
 def linked(clone: Clone, commit: str, path: str) -> str:
-    """Return where the file at `path` of a commit leads if it is a symlink, else `path`.
+    """Return the target of the file at `path` of a commit if it is a symlink, else `path`.
 
     Raises:
         GitError: its target cannot be read.
@@ -106,8 +106,8 @@ def read_earlier(
 ) -> EarlierConfig | None:
     """Return the configuration in `document`, at `path` of `commit`.
 
-    `None` if its `gate`, `run` or `matrix` is invalid: then it gave no verdict.  `built` is the
-    eval config that its Python file builds now, because that file is not run here.
+    `None` if its `gate`, `run` or `matrix` is invalid: such a configuration gave no verdict.
+    `built` is the eval config that its Python file builds now, because that file is not run here.
     """
     value = document.value
     with TemporaryDirectory(prefix="ci-eval-") as folder:
@@ -122,7 +122,7 @@ def read_earlier(
         judging, _ = read_judging(document, value.get("judge"), then)
         simulation = _simulation(document, criteria, then)
         found = {name: each for name, each in criteria.found.items() if each.enabled}
-        # The code of criteria, and Python files, are compared as files: here it is present code.
+        # Here, criteria and Python files use the present code; `changed_files` compares the files.
         facts = dict(_facts(found, judging, context))
         played = playing(judging, simulation)
     given = section(value, "criteria").get("from")
@@ -176,7 +176,7 @@ def _blob(clone: Clone, name: str) -> bytes:
     """Return the content of a file in a commit.
 
     Raises:
-        GitError: there is none, or it is too large for a configuration.
+        GitError: it does not exist, or is too large for a configuration.
 
     """
     if int(clone.view.query("cat-file", "-s", name) or MAX_CONFIG + 1) > MAX_CONFIG:
@@ -220,7 +220,7 @@ def _facts(
 
 
 def playing(judging: Judging, simulation: Simulation) -> Json:
-    """Return the settings that decide the words of simulated users; `None` if there are none."""
+    """Return the settings that determine what simulated users say; `None` if there are none."""
     try:
         return judging.playing(simulation)
     except (ValueError, UsageError, OSError):

@@ -31,7 +31,7 @@ def covers(excuse: Excuse, group: GroupName, case: str) -> bool:
 
 
 def concerns(excuse: Excuse, group: GroupName) -> bool:
-    """Return True if `excuse` covers a group, whatever its cases."""
+    """Return True if `excuse` covers any case of a group."""
     return _all_fit(group, (excuse.agent, excuse.evalset, excuse.criterion))
 
 

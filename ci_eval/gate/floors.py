@@ -36,12 +36,12 @@ Level = Literal["met", "in_doubt", "missed"]
 """Reached; below, but possibly by chance; or below for certain."""
 _ROUNDING = 1e-9
 ALL_FAILED = 3
-"""From this many cases on, it is no chance worth passing if all fail."""
+"""If at least this many cases all fail, chance is no excuse to pass."""
 
 
 @dataclass(frozen=True)
 class Floor:
-    """What was measured, compared with what is required."""
+    """A measured value and its requirement."""
 
     best: Level
     """The result if every missing value were the best possible."""
@@ -95,7 +95,7 @@ def pass_rate(totals: Totals, required: float, allowed: Allowance) -> Floor:
 def mean(group: GroupSummary, required: float, allowed: Allowance) -> Floor:
     """Judge the mean of a criterion; if lower is better, `required` is an upper limit.
 
-    Without a bounded range, missing values may have been anything: the floor is then neither met
+    If the range is unbounded, missing values may have been anything: the floor is then neither met
     nor missed.  If nothing is missing, the measured mean is judged.
     """
     higher = group.better == "higher"
@@ -149,7 +149,7 @@ def of_pass_rate(
 ) -> Iterator[Reason]:
     """Yield the result of the pass rate.
 
-    `tolerated`: no more is missing than `gate.max_errors` allows; else there is no verdict anyway.
+    `tolerated`: no more is missing than `gate.max_errors` allows.  Otherwise there is no verdict.
     """
     if not totals.judged:
         return

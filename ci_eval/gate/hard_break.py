@@ -24,14 +24,14 @@ from ci_eval.run_files.score_column import CONFIRMING
 from ci_eval.stats.intervals import at_least, holm, most_probable_break
 
 SHARE = 0.1
-"""This guard's share of `false_block`, if drift can be detected, too."""
+"""This guard's share of `false_block` if drift can be detected, too."""
 MAX_CONFIRMING = 50
 """Maximum number of trials drawn to confirm one suspicion."""
 USUAL = 0.3
 """The largest p-value at which cases that seem to be broken are unusual."""
 _FIRST = 2
-"""Size of the first batch of confirming trials: most chance failures pass once in it, and cost no
-more of the budget."""
+"""Size of the first batch of confirming trials: most chance failures pass at least once in it, and
+use no more of the budget."""
 _STEADY_TRIALS = 3
 """Trials that must agree, if more can be drawn, before a steady history proves a break."""
 _ALL = 1 << 30
@@ -42,8 +42,8 @@ _ALL = 1 << 30
 class Breaks:
     """The cases of one group that always passed and now always fail.
 
-    If history shows no variance at all, or hardly any other case differs, also those that are
-    always worse by a relevant amount.
+    If history shows no variance at all, or hardly any other case differs, these include cases that
+    are always worse by a relevant amount.
     """
 
     group: Group
@@ -63,9 +63,9 @@ class Breaks:
 
     @cached_property
     def suspected(self) -> frozenset[str]:
-        """The suspects that may well be broken, although that is not proven.
+        """The suspects that may well be broken, although this is not proven.
 
-        None where other cases flip, too, chance explains the suspects, and no trial is to be drawn.
+        None if other cases flip, too, chance explains the suspects, and no further trial helps.
         """
         is_open = self.wanted or self.draws or not self._is_flaky
         if is_open or self.p_value <= USUAL:
@@ -111,7 +111,7 @@ class _Count:
     group: Group
     gate: GateOptions
     level: float
-    """The p-value that suffices if it is the only small one."""
+    """The p-value that is sufficient if all others are large."""
 
     @cached_property
     def broken(self) -> Mapping[str, Pair]:
@@ -137,7 +137,7 @@ class _Count:
 
     @cached_property
     def worse_alone(self) -> Mapping[str, Pair]:
-        """The cases that are now always worse, if hardly any other differs, which proves none."""
+        """The cases that are now always worse, if hardly any other differs; proves no break."""
         if self.group.facts.informational or not self.group.barely_differs:
             return {}
         return {
@@ -189,7 +189,7 @@ class _Count:
         """The p-value and the cases it covers."""
         if self.wanted:
             return 1.0, frozenset()
-        # A case without confirming trials of its own neither confirms nor refutes a suspicion.
+        # A case without its own confirming trials neither confirms nor refutes a suspicion.
         looks = self.drawn or [0]
         tests = []
         for drawn in looks:
@@ -205,7 +205,7 @@ class _Count:
         """The intraclass correlation of the repeats of a baseline run, from 0 to 1.
 
         Computed from how much less often two trials of one run differ than two trials of different
-        runs; 0 if that may be chance.
+        runs; 0 if this may be chance.
         """
         within, between, pairs_within, pairs_between = 0, 0, 0, 0
         for pair in self.group.all_pairs.values():

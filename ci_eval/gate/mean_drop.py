@@ -1,7 +1,7 @@
 """The guard against drift: many cases a little worse.
 
-For each criterion, evalset and agent, "nothing got worse" is a hypothesis, and so it is for the
-mean over all of them.  They are tested by permutation and corrected together.  If further rounds of
+For each criterion, evalset and agent, and for the mean over all of them, "nothing got worse" is a
+hypothesis.  The hypotheses are tested by permutation and corrected together.  If further rounds of
 repeats were drawn, the hypotheses in doubt are tested again with all rounds.
 """
 
@@ -20,9 +20,9 @@ from ci_eval.stats.permutation import Permuted, mean_of, permute
 from ci_eval.stats.sequential import levels, spending
 
 DOUBT = (0.3, 0.1)
-"""Rate at which noise may be in doubt at the first and the second look, over all hypotheses."""
+"""P-values up to which a hypothesis is in doubt at the first and second look, shared among all."""
 _MOST_DOUBT = (0.15, 0.06)
-"""The same for one hypothesis."""
+"""The maximum for a single hypothesis."""
 _FEWEST_DRAWS, _MOST_DRAWS = 9_999, 199_999
 _PRECISION = 20
 """Minimum number of draws expected below the smallest p-value that must be resolved."""
@@ -38,7 +38,7 @@ class Finding:
     worse: bool
     """Whether the test finds that it got worse."""
     better: bool
-    """Whether it finds the opposite; never if values are missing or growth is tolerated."""
+    """Whether it finds an improvement; False if values are missing or growth is tolerated."""
     in_doubt: bool
     """Whether another look is worth its cost."""
     effect: float
@@ -93,7 +93,7 @@ class Drifts:
         for look in range(self.rounds + 1):
             tests = self._look(look, self.draws)
             if look < self.rounds:
-                # A hypothesis that was not in doubt at an earlier look was dropped then.
+                # A hypothesis that was not in doubt at an earlier look is not tested again.
                 now = self._doubtful(look, tests)
                 doubted = [yes and doubtful for yes, doubtful in zip(doubted, now, strict=True)]
         findings = list(self._findings(tests, doubted))
@@ -101,7 +101,7 @@ class Drifts:
 
     @property
     def draws(self) -> int:
-        """How many exchanges are drawn, where there are too many to enumerate."""
+        """The number of exchanges to draw if there are too many to enumerate."""
         wanted = math.ceil(_PRECISION * self.size / self.rate)
         return min(max(wanted, _FEWEST_DRAWS), _MOST_DRAWS)
 

@@ -1,4 +1,4 @@
-"""Causes for which an agent, a judge or a simulated user could not be asked at all."""
+"""Causes that kept an agent, a judge or a simulated user from being called at all."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ _REFUSED = re.compile(
     r"api.?key|credential|unauthori[sz]ed|authenticat|permission|forbidden|\b40[13]\b",
     re.IGNORECASE,
 )
-"""Words with which providers refuse a call without a valid key."""
+"""Words that providers use to refuse a call without a valid key."""
 _COMMON: frozenset[FailureKind] = frozenset({"start", "connection", "models", "not_recorded"})
 """Failures that affect all trials of an agent for one reason."""
 _FORK = "pull requests from forks get no secrets"
@@ -30,8 +30,8 @@ def lacked(
 ) -> str:
     """Return, in words, what prevented a measurement; empty if unknown.
 
-    `failures` has the first error of each agent, which is reported only if none of its cases was
-    measured.  A variable that the agent lacks is named only if the error has to do with it.
+    `failures` has the first error of each agent; it is reported only if none of the agent's cases
+    was measured.  A variable that the agent lacks is named only if the error is related to it.
     """
     found = list(dict.fromkeys(_found(meta, groups, simulation, failures)))
     if not found:

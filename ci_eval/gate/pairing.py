@@ -1,4 +1,4 @@
-"""Pairing of the cases of a run with those of its baseline, if they mean the same.
+"""Pairing of the cases of a run with the same cases of its baseline.
 
 Only the same question, judged in the same way, is compared: a case whose content changed, or a
 criterion whose options, prompt or judge changed, is reported instead.
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ci_eval.run_files.score_column import Chosen, Floats, Whole
 
 ROUNDING = 1e-9
-"""Smaller differences, as a share of the scale, are none."""
+"""Smaller differences, as a share of the scale, count as zero."""
 _FEW = 4
-"""With this many cases that differ, all for the worse, no permutation need raise a doubt."""
+"""Up to this many differing cases, all of them worse, permutation may fail to raise a doubt."""
 _ENOUGH = 50
 """With this many cases there are more than enough exchanges."""
 
@@ -39,7 +39,7 @@ class Pooled(NamedTuple):
     columns: Columns
     """The comparable values."""
     changed: list[str]
-    """Why other values are not comparable, in words."""
+    """Why the other values are not comparable, in words."""
     beside: Mapping[GroupName, Column]
     """Cases that this run lacks or whose content changed: history, but not compared."""
 
@@ -49,9 +49,9 @@ def pool(
 ) -> Pooled:
     """Pool the values of all runs of the baseline, separating those that are not comparable.
 
-    A drop that a baseline run had accepted starts a new level: earlier runs of that case are left
-    out.  The rounds of a run have its day in common, so they count as one unit, except for rounds
-    of the merge base in the same job.
+    A drop that a baseline run accepted starts a new level: earlier runs of that case are left out.
+    The rounds of a run are of the same day, so they count as one unit, except for rounds of the
+    merge base in the same job.
     """
     pooled, beside = Columns(evalsets=now.evalsets), Columns()
     changed: dict[str, None] = {}
@@ -89,10 +89,10 @@ def pool(
 
 
 class _Meant(NamedTuple):
-    """What the cases of an evalset in an earlier run are in this run."""
+    """The cases of an evalset in an earlier run, mapped to this run."""
 
     numbers: "Whole"
-    """The number of each, -1 if it is not there."""
+    """The number of each in this run; -1 if this run lacks it."""
     same: "Chosen"
     """Whether the content of each is the same."""
 
@@ -148,7 +148,7 @@ def vanished(meta: RunMeta, now: Columns, past: Past) -> Iterator[Vanished]:
 
 
 def _is_silent(facts: CriterionFacts, before: Column, now: Column) -> bool:
-    """Return True if a criterion that can block measured cases before, and none now."""
+    """Return True if a criterion that can block measured cases before and measures none now."""
     blocks = facts.tier == "block" and not (facts.informational and facts.max_growth is None)
     return blocks and bool(before.counts(MEASURED).any()) and not now.counts(MEASURED, LOST).any()
 
@@ -177,7 +177,7 @@ class Group:
     left_out: Mapping[str, Excuse] = field(default_factory=dict)
     """Exempted cases: quarantined or accepted."""
     beside: Column = field(default_factory=Column)
-    """Cases of the baseline that are not compared."""
+    """Cases of the baseline that are part of history but not compared."""
 
     @property
     def sign(self) -> float:
@@ -218,7 +218,7 @@ class Group:
 
     @cached_property
     def failing(self) -> Pairs:
-        """The cases of `pairs` of which every measurement of this run fails and none is missing."""
+        """The cases of `pairs` whose measurements in this run all fail, with none missing."""
         return self.pairs.where(self.now.failing(self.facts)[self.pairs.rows])
 
     @cached_property
@@ -252,15 +252,15 @@ class Group:
 
     @property
     def complete(self) -> bool:
-        """Whether no case that is compared lacks a measurement."""
+        """True if every compared case has all its measurements."""
         return not self.now.counts(LOST)[self.pairs.rows].any()
 
     @cached_property
     def steady(self) -> bool:
-        """Whether history shows no variance at all, although it could have.
+        """Whether history shows no variance at all, although it is long enough to show some.
 
         A flaky case remains part of history: exempting it, changing it or leaving it out of a run
-        does not make the others steady.
+        does not make the other cases steady.
         """
         rows = self.all_pairs.rows_before
         # A single run is not enough: its repeats may be correlated.
@@ -271,8 +271,8 @@ class Group:
     def barely_differs(self) -> bool:
         """Whether few cases differ from the baseline, and none of them for the better.
 
-        An agent that varies differs in many cases, so this is more likely a fall of these few,
-        which no exchange of runs could tell from noise.
+        An agent that varies differs in many cases, so it is more likely that these few got worse,
+        which no exchange of runs can distinguish from noise.
         """
         least = ROUNDING * self.scale
         differing = [each for each in self.differences if abs(each) > least]
@@ -288,14 +288,14 @@ class Group:
     def sampling(self) -> float:
         """The variance of a stored run's mean that the variances of its cases explain.
 
-        There are several stored runs.
+        Requires several stored runs.
         """
         cases = zip(*(run.tolist() for run in self.stored_means), strict=True)
         return math.fsum(map(_variance, cases)) / len(self.stored_means[0]) ** 2
 
     @property
     def exchanges(self) -> int:
-        """The number of ways to exchange its runs, or a number that is large enough.
+        """The number of ways to exchange its runs, or a lower bound that is large enough.
 
         Exempted cases count, so that an exemption does not shift the budget to another guard.
         """
@@ -319,7 +319,7 @@ class Group:
     def samples(self, look: int, before: int | None = None) -> Samples:
         """Return the samples to permute, with the rounds up to `look`, as shares of the scale.
 
-        `before` limits the rounds of what is compared with; by default there is no limit.
+        `before` limits the rounds of the baseline; by default there is no limit.
         """
         return _GroupSamples(self, look, before)
 
@@ -334,10 +334,10 @@ class Group:
 def _sample(  # noqa: PLR0913, PLR0917  # everything that a sample depends on
     pair: Pair, look: int, before: int | None, best: float | None, shares: float, margin: float
 ) -> Sample:
-    """Return the sample of a case; thousands of cases have the same."""
+    """Return the sample of a case; cached, because thousands of cases have equal ones."""
     rounds, runs = pair.rounds(look), pair.runs_before[:before]
-    # Runs are exchanged as a whole.  Means of fewer repeats vary more, so of each run as many
-    # count as the shortest has.
+    # Runs are exchanged as a whole.  Means of fewer repeats vary more, so each run is cut to the
+    # number of repeats of the shortest run.
     if not pair.now.errors and rounds:
         size = min(len(each) for each in (*rounds, *runs))
         new, old = ([mean(each[:size]) for each in units] for units in (rounds, runs))
@@ -353,7 +353,7 @@ def _sample(  # noqa: PLR0913, PLR0917  # everything that a sample depends on
 
 @dataclass(frozen=True, eq=False)
 class _GroupSamples:
-    """The samples of a group; each is made when somebody looks at it."""
+    """The samples of a group; each is only made when it is read."""
 
     group: Group
     look: int

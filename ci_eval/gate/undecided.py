@@ -1,6 +1,7 @@
-"""Verdicts that are not decided: something fell, and the gate could not tell whether it is noise.
+"""Undecided verdicts: something fell, and the gate could not tell whether it is noise.
 
-Such a run does not pass: it does not block, but reports say so, with what would decide it.
+Such a run does not count as passed.  It does not block, but reports say that it is undecided and
+what would decide it.
 """
 
 from collections.abc import Sequence
@@ -10,8 +11,8 @@ from ci_eval.gate.floors import ALL_FAILED
 from ci_eval.records.findings import Comparison, Delta, Reason
 
 _TWO_ROUNDS = 3
-"""The budget that allows a round of the merge base, and one more of both arms in part.  If none was
-drawn then, the agents only replay what was recorded."""
+"""A budget that allows a round of the merge base, and part of another round of both arms.  If no
+trial was drawn despite this budget, the agents only replay recordings."""
 
 
 def what_would_decide(

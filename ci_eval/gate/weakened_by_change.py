@@ -1,9 +1,9 @@
 """How a change weakens its own gate, according to git.
 
-`weakened_gate` compares with the baseline run.  That is not enough if the change itself brings this
-run along, or keeps it from being found; and a stored run may be older than what the change takes
-back, and has neither all of the configuration nor the files that it names.  So the configuration
-before the change is compared, too.
+`weakened_gate` compares with the baseline run.  That is not enough: the change may contain that run
+itself, or keep it from being found; the run may be older than the setting that the change reverts;
+and it holds neither the whole configuration nor the files that the configuration names.  So the
+configuration before the change is compared, too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,18 +39,18 @@ def rewritten(
 ) -> Iterator[str]:
     """Yield, in words, how the checked-out change weakens its own gate.
 
-    `compared`: the run is compared with a stored one, which has the earlier configuration.
+    `compared`: the run is compared with a stored one, which holds the earlier configuration.
     """
     store, clone = config.baseline, context.clone
     lineage = began(clone, store.base if store else None)
     start = next(iter(lineage.ancestors), None)
     if not lineage.changes or current_branch(clone) == lineage.base:
         return
-    why = "the clone is too shallow to tell where it began; check out with `fetch-depth: 0`"
+    why = "the clone is too shallow to find where it began; check out with `fetch-depth: 0`"
     if start is not None and not (why := why_missing(context, start)):
         yield from _since(start, config, meta, context, compared=compared)
     elif target_branch(clone.env):
-        yield f"what it changes is unknown: {why}"
+        yield f"cannot tell what it changes: {why}"
 
 
 def _since(
@@ -113,7 +113,7 @@ def _moved_from(clone: Clone, start: str, place: str) -> Iterator[str]:
 
 
 def weaker(config: Config, before: EarlierConfig, meta: RunMeta) -> Iterator[str]:
-    """Yield, in words, what `config` lets through and the configuration `before` it did not.
+    """Yield, in words, what `config` lets through but the earlier configuration `before` did not.
 
     `meta` describes the run.
     """
@@ -122,7 +122,7 @@ def weaker(config: Config, before: EarlierConfig, meta: RunMeta) -> Iterator[str
     if named != was_named:
         yield f"name: {_shown(was_named)} → {_shown(named)}, which has its own baseline runs"
     yield from unstored(config, before)
-    # Also beside a stored run: it may be older than what the change takes back.
+    # Even with a stored run, which may be older than the setting that the change reverts.
     was = {
         "gate": before.gate.model_dump(mode="json", exclude_defaults=True)
         | {"mode": before.gate.mode or ("regression" if before.store else "threshold")},

@@ -24,17 +24,17 @@ _LOOSER = {"max_drop": 1, "max_errors": 1, "false_block": -1, "rerun_budget": -1
 _NO_PLACE = ("branches", "search", "squash", "window")
 """Options of a store that do not affect its location."""
 _CHOICE = ("window", "search")
-"""Options of a store that affect which of the stored runs count; fewer detect less, and older ones
-may be worse."""
+"""Options of a store that select the stored runs to compare with: fewer runs detect less, and older
+ones may be worse."""
 UNBLOCKED = "gate.on_loosened: fail → warn"
-"""Said of a change that stops itself from failing."""
+"""The message about a change that keeps itself from failing."""
 _BY_THRESHOLD = frozenset({"threshold", "both"})
 """Modes in which every case must pass, unless `min_pass_rate` is set."""
 _TIERS = ("inform", "warn", "block")
 
 
 def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
-    """Yield, in words, what `now` lets through and `before` did not."""
+    """Yield, in words, what `now` lets through but `before` did not."""
     gate, was = _with_mode(now), _with_mode(before)
     yield from _of_gate(gate, was, day_of(now))
     yield from _of_unjudged(gate, was)
@@ -94,8 +94,8 @@ def _of_gate(now: GateOptions, before: GateOptions, today: date) -> Iterator[str
         new, old = getattr(now, name, None), getattr(before, name, None)
         if {new, old} <= {*order} and order.index(new) < order.index(old):
             yield f"gate.{name}: {old} → {new}"
-    # Each of the other modes asks for something that the other one lets through.  The default mode
-    # of a run without a baseline is unknown.
+    # `threshold` and `regression` each require something that the other lets through.  The default
+    # mode of a run without a baseline is unknown.
     if now.mode and before.mode and now.mode not in (before.mode, "both"):
         yield f"gate.mode: {before.mode} → {now.mode}"
     for name, sign in _LOOSER.items():

@@ -1,4 +1,4 @@
-"""How a change weakens settings that a stored run does not have."""
+"""How a change weakens settings that stored runs do not record."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,21 +12,21 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.cases import Json
 
 _LONGER = ("timeout_s", "retries")
-"""Options of `run`; with a greater value, fewer trials end in an error."""
+"""Options of `run`: the greater the value, the fewer trials end in an error."""
 _PLACES = {"engine": "local", "address": None}
-"""Options of `run` that decide which machines run the agents, and their defaults."""
+"""Options of `run` that determine which machines run the agents, and their defaults."""
 _ANSWERS = ("mode", "cassette", "env_file")
-"""Options of `judge` that decide where answers come from, beside the judges themselves."""
+"""Options of `judge`, besides the judges themselves, that determine where answers come from."""
 _RECORDED = ("mode", "cassette", "ignore")
-"""Options of `models` that decide which recorded answers an agent gets."""
+"""Options of `models` that determine which recorded answers an agent gets."""
 _MEASURED = ("prices", "faults")
-"""Options of `models` that decide what its calls cost, and how hard its trials are."""
+"""Options of `models` that determine what an agent's calls cost, and how hard its trials are."""
 STORED = frozenset({"threshold", "enabled", "tier", "max_growth"})
 """Options of a criterion that `CriterionFacts` has."""
 
 
 def unstored(config: Config, before: EarlierConfig) -> Iterator[str]:
-    """Yield, in words, the weaker settings that a stored run does not have."""
+    """Yield, in words, the weakened settings that stored runs do not record."""
     now: Mapping[str, Any] = config.document.value
     if before.unread:
         yield f"criteria: the earlier {before.unread} cannot be read and is not compared"
@@ -47,7 +47,7 @@ def unstored(config: Config, before: EarlierConfig) -> Iterator[str]:
 
 
 def weaker_suite(config: Config, before: EarlierConfig) -> Iterator[str]:
-    """Yield, in words, what is no longer judged, or judged otherwise."""
+    """Yield, in words, what is no longer judged, or is judged differently."""
     rate = config.gate.min_pass_rate
     required = before.gate.min_pass_rate is None and _by_threshold(before)
     if required and rate is not None and rate < 1:
@@ -56,11 +56,11 @@ def weaker_suite(config: Config, before: EarlierConfig) -> Iterator[str]:
     yield from _lost(config, before)
     simulation = config.simulation
     if simulation and before.playing not in (None, playing(config.judging, simulation)):
-        yield "simulator: users are simulated otherwise"
+        yield "simulator: users are simulated differently"
 
 
 def _by_threshold(before: EarlierConfig) -> bool:
-    """Return True if every case had to pass, as no stored run is there to compare with."""
+    """Return True if every case had to pass, because there is no stored run to compare with."""
     gate = before.gate
     mode = gate.mode or ("regression" if before.store else "threshold")
     return mode != "regression" or gate.on_missing == "threshold"
@@ -77,7 +77,7 @@ def _of_agents(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[st
 
 
 def _of_models(name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how calls of models are answered or measured otherwise."""
+    """Yield, in words, how calls of models are answered or measured differently."""
     options = _RECORDED if _replays(now) else ("mode",) if _replays(before) else ()
     defaults = dict.fromkeys((*options, *_MEASURED))
     yield from _of_options(f"agent {name}: models", now, before, defaults)
@@ -86,7 +86,7 @@ def _of_models(name: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> 
 def _of_options(
     where: str, now: Mapping[str, Any], before: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield those of the options with these defaults that changed."""
+    """Yield, in words, the options in `defaults` that changed."""
     for name, default in defaults.items():
         new, was = now.get(name, default), before.get(name, default)
         if new != was:
@@ -101,7 +101,7 @@ def _of_judges(judging: Judging, now: Mapping[str, Any], before: EarlierConfig) 
     defaults = {name: JudgeOptions.model_fields[name].default for name in _ANSWERS}
     yield from _of_options("judge", now, before.section("judge"), defaults)
     if before.judging and _endpoints(judging) != _endpoints(before.judging):
-        yield "judge: another provider or address"
+        yield "judge: provider or address changed"
 
 
 def _endpoints(judging: Judging) -> list[Json]:
@@ -109,12 +109,12 @@ def _endpoints(judging: Judging) -> list[Json]:
 
 
 def surroundings(name: str, now: AnyCriterion, before: AnyCriterion) -> Iterator[str]:
-    """Yield, in words, the changed options that no fingerprint has, such as `env` of code."""
+    """Yield, in words, the changed options that no fingerprint covers, such as `env` of code."""
     if type(now) is not type(before):
         return
     for option in type(now).model_fields.keys() - STORED - now.options().keys():
         if getattr(now, option) != getattr(before, option):
-            yield f"criterion {name}: another {option!r}"
+            yield f"criterion {name}: {option!r} changed"
 
 
 def _of_evalsets(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _of_evalsets(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[
 
 
 def _lost(config: Config, before: EarlierConfig) -> Iterator[str]:
-    """Yield what is not judged any more, the largest things first, each once."""
+    """Yield, in words, what is no longer judged, the largest things first, each once."""
     agents, evalsets = before.section("agents"), before.section("evalsets")
     yield from (f"agent {name} is removed" for name in agents if name not in config.agents)
     yield from (f"evalset {name} is removed" for name in evalsets if name not in config.evalsets)

@@ -17,7 +17,7 @@ from ci_eval.text.templates import terminal
 
 NEEDS = "checks: write"
 MAX_BATCH = 50
-"""Annotations in one request; GitHub rejects requests with more."""
+"""Maximum number of annotations in one request; GitHub rejects requests with more."""
 MAX_ANNOTATIONS = 150
 MAX_SUMMARY_BYTES = 65_535
 _MAX_NAME, _MAX_TITLE, _MAX_MESSAGE = 100, 200, 2_000
@@ -31,7 +31,7 @@ class _Made(Stored):
 
 
 async def make(github: GitHub, report: Report, commit: str, run_url: str) -> None:
-    """Create the check run of a report on a commit; it links the page of the report or the run.
+    """Create the check run of a report on a commit; it links to the page of the report or the run.
 
     Raises:
         GitHubError: the check run was not created.

@@ -20,9 +20,9 @@ from ci_eval.reporters.markdown import marker
 from ci_eval.text.templates import counted, html_code, markdown
 
 _NAMED = 10
-"""The most failed jobs, and the most other jobs, that the summary names."""
+"""Maximum number of failed jobs, and of other jobs, that the summary names."""
 _FOLDED = 5
-"""If more jobs passed, they are folded together."""
+"""If more jobs passed, they are folded into one element."""
 _ALERT = re.compile(r"\A> \[!(?:TIP|NOTE|WARNING|CAUTION)\]\n")
 _FENCE = re.compile("`{3,}")
 _REST = "<sub>See the job summary on the page of the run for the rest.</sub>"
@@ -59,7 +59,7 @@ class _Shown:
     section: Section
     level: _Level
     is_old: bool
-    """Whether it is about a commit that is not the newest."""
+    """Whether it is about a commit other than the newest."""
 
     @property
     def text(self) -> str:
@@ -78,9 +78,9 @@ class _Shown:
 
 
 def compose(sections: Sequence[Section], limit: int) -> str:
-    """Return the body, at most `limit` characters, which is enough for the lines of 256 jobs.
+    """Return the body, at most `limit` characters, which must fit the lines of 256 jobs.
 
-    If there are too many sections, whole parts are left out, never half sentences: first the parts
+    If the sections are too long, whole parts are left out, never half sentences: first the parts
     after `MORE`, then whole texts except for one line; failed jobs are kept longest.
     """
     newest = newest_commit(sections)
@@ -97,7 +97,7 @@ def compose(sections: Sequence[Section], limit: int) -> str:
         ]
         return _body(reduced, newest)
 
-    # It fits from some step on.
+    # From some step on, it fits.
     fits = bisect_left(range(len(steps)), 1, key=lambda count: len(after(count)) <= limit)
     return after(fits)
 
@@ -148,7 +148,7 @@ def _headed(shown: _Shown) -> list[str]:
 
 
 def _folded(shown: Sequence[_Shown]) -> Iterator[str]:
-    """Yield passed jobs, each folded; if there are many, all of them folded together."""
+    """Yield passed jobs, each folded; if there are many, all of them in one element."""
     mark = _MARKS["passed"]
     if len(shown) > _FOLDED:
         yield from (f"<details><summary>{mark} {len(shown)} jobs passed</summary>", "")

@@ -22,11 +22,11 @@ class Options:
     mode: Mode = "off"
     when: When = "always"
     pull_request: int | None = None
-    """Its number, if not to be found from the event."""
+    """Its number; `None` to find it from the event."""
     check_run: bool = False
     """Whether to create a check run, too."""
     report_url: str = ""
-    """The address of `report.html`, if the user named it."""
+    """The address of `report.html`, if the user gave it."""
 
     @property
     def is_off(self) -> bool:

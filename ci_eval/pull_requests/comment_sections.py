@@ -1,8 +1,8 @@
 """Sections of a comment: one per job, in the comment of their suite.
 
 A section is enclosed in two hidden lines with its digest, so that it can be read back from the
-comment.  It may contain an agent's output that looks like such a line, but no text can contain its
-own digest, so it can neither end a section nor start another.
+comment.  A section may contain an agent's output that looks like such a line.  But no text can
+contain its own digest, so such output can neither end a section nor start another.
 """
 
 import re
@@ -15,9 +15,9 @@ from urllib.parse import quote, unquote
 from ci_eval.reporters.markdown import marker
 
 MORE = "<!-- ci-eval:more -->"
-"""A line in the text of a section; the part after it is left out first if space is short."""
+"""A line in the text of a section; if space is short, the part after it is left out first."""
 MAX_SECTIONS = 256
-"""The most jobs in a comment, newest first; the maximum size of a GitHub matrix."""
+"""Maximum number of jobs in a comment, newest first; the maximum size of a GitHub matrix."""
 
 Outcome = Literal["passed", "failed", "incomplete", "undecided"]
 
@@ -58,7 +58,7 @@ class Section:
 
 
 def merged(sections: Iterable[Section]) -> tuple[Section, ...]:
-    """Return the newest section of each job; of equally new ones, the last.
+    """Return the newest section of each job; of equally new sections, the last.
 
     The result depends neither on the order of sections of different age nor on duplicates, so
     concurrent writers converge.
@@ -110,14 +110,14 @@ def newest_commit(sections: Iterable[Section]) -> str:
 
 
 def name_in_line(job: str) -> str:
-    """Return the name of a job for the hidden line; a very long one is cut and gets a digest."""
+    """Return the name of a job for the hidden line; a very long name is cut and gets a digest."""
     if len(_quoted(job)) <= _MAX_NAME:
         return unquote(_quoted(job))
     return f"{job[:8]}…{sha256(job.encode(errors='replace')).hexdigest()[:12]}"
 
 
 def as_stored(text: str) -> str:
-    """Return `text` as a server returns it: with line feeds, but none at the ends."""
+    """Return `text` as a server returns it: lines end with line feeds, none at the start or end."""
     return text.replace("\r\n", "\n").strip("\n")
 
 
@@ -159,7 +159,7 @@ def _section(suite: str, opening: re.Match[str], text: str) -> Section:
 
 
 def digest_of(section: Section) -> str:
-    """Return a digest of `section`: 128 bits, too many for a brute-force search."""
+    """Return a digest of `section`; its 128 bits resist a brute-force search."""
     fields = (section.outcome, *section.since, section.commit, section.job, section.text)
     return sha256("\n".join(map(str, fields)).encode(errors="replace")).hexdigest()[:32]
 

@@ -28,7 +28,7 @@ class PostingError(CiEvalError):
         self.is_refusal = is_refusal
         """Whether the host denied permission, so that a retry is useless."""
         self.is_unsure = is_unsure
-        """Whether it may have been written, which only another look can find out."""
+        """Whether it may have been written; only another look can tell."""
 
 
 _REFUSALS = (401, 403, 404)
@@ -38,7 +38,8 @@ _REFUSALS = (401, 403, 404)
 def posting_errors(*, is_edit: bool = False) -> Iterator[None]:
     """Turn errors of the host into `PostingError`s.
 
-    A comment that was deleted before an edit is no refusal: the next look finds what replaced it.
+    If a comment was deleted before an edit, that is not a refusal: the next look finds its
+    replacement.
     """
     try:
         yield
@@ -81,7 +82,7 @@ def first_line(body: str) -> str:
 
 
 def is_marked(body: str) -> bool:
-    """Return True if a body begins like ours, which anybody can write."""
+    """Return True if a body begins like ours; anybody can write such a body."""
     return bool(_MARKED.fullmatch(first_line(body)))
 
 

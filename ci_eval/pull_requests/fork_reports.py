@@ -1,9 +1,9 @@
 """Posting the reports of another workflow run to its pull request.
 
 Pull requests from forks are evaluated without secrets and with a read-only token.  A second
-workflow of the repository, on `workflow_run`, has a write token and runs no code of the fork.  The
-pull request, the commit and the conclusion of the run come from GitHub; the report in the artifact
-is untrusted.
+workflow of the repository, triggered by `workflow_run`, has a write token and runs no code of the
+fork.  The pull request, the commit and the conclusion of the run come from GitHub; the report in
+the artifact is untrusted.
 """
 
 import asyncio
@@ -46,14 +46,14 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import code
 
 MAX_SUITES = 20
-"""The most comments of ours on a pull request, because a fork can invent names of suites."""
+"""Maximum number of our comments on a pull request, because a fork can invent suite names."""
 _EVENTS = ("pull_request", "pull_request_target")
 _MEASURED = "Measured by the fork's own workflow run: the code under test could have forged it"
 _OUTSIDE = "name the reports to post, or run this in a `workflow_run` workflow (guide: forks)"
 
 
 class Told(NamedTuple):
-    """The result of posting one report; without the report itself, which may be long."""
+    """The result of posting one report, without the report itself, which may be long."""
 
     suite: str
     job: str
@@ -69,7 +69,7 @@ class Relayed:
     errors: list[CiEvalError] = field(default_factory=list)
     """Why other reports were not posted."""
     notice: Posted | None = None
-    """The result of posting that there is no report."""
+    """The result of posting the notice that there is no report."""
 
 
 class WorkflowRun(Stored):
@@ -219,7 +219,7 @@ class _Relay:
         except GitHubError as exc:
             if not is_readable:
                 raise
-            # The reports that were read are still posted.
+            # The reports read so far are still posted.
             self.relayed.errors.append(posting_error(exc))
         return is_readable
 
@@ -229,13 +229,13 @@ class _Relay:
             self._report_ambiguity()
             return
         note = _note(report, pull, self.run, self._link)
-        # The commit and the link that are shown come from GitHub, not from the report.
+        # The commit and the link shown come from GitHub, not from the report.
         meta = report.meta.model_copy(update={"commit": pull.head_sha, "url": self._link})
         report = report.model_copy(update={"meta": meta})
         await self._check(report, pull)
         name = report.meta.suite
         suite = self.suites.setdefault((pull.number, name), _Suite(pull, name))
-        # Rendered with our template: one of the repository must not see untrusted reports.
+        # Rendered with our template: a template of the repository must not see untrusted reports.
         suite.sections.append(section(report, self._place(pull), Markdown(), note=note))
         suite.is_wanted |= calls_for(report, self.options.when)
 
@@ -283,8 +283,8 @@ class _Relay:
     def _meant(self, report: Report) -> PullRequest | None:
         """Return the pull request of a report, even if its branch has several.
 
-        The report chooses among them by its commit, the test merge commit that a workflow checks
-        out.  It is untrusted, but all of them belong to the same author.
+        The report's commit, the test merge commit that a workflow checks out, selects one of them.
+        The report is untrusted, but all these pull requests belong to the same author.
         """
         if len(self.pulls) == 1:
             return self.pulls[0]

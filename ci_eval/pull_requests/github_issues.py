@@ -71,17 +71,17 @@ class GitHubIssues:
         await self._change(comment, {"body": body})
 
     async def earlier(self, comment: Comment) -> list[str]:
-        """Return nothing: REST has no earlier texts of an issue."""
+        """Return nothing: REST does not expose earlier texts of an issue."""
         del comment
         return []
 
     async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
-        """Close an issue that another one replaces."""
+        """Close an issue that was replaced by another one."""
         del reason
         await self.remove(comment)
 
     async def remove(self, comment: Comment) -> None:
-        """Close an issue; a token of a workflow cannot delete it."""
+        """Close an issue, because a workflow's token cannot delete it."""
         await self._change(comment, {"state": "closed", "state_reason": "not_planned"})
 
     async def close(self, issue: Comment, said: str) -> None:

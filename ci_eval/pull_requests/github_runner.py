@@ -1,7 +1,7 @@
 """Output of a run in a GitHub workflow: job summary, annotations, outputs of the step.
 
-The documents exist already; this module passes them to the runner: by appending to the files that
-the environment names, and by printing workflow commands.  Outside a workflow it does nothing.
+This module passes existing documents to the runner: it appends them to the files that the
+environment names, and prints workflow commands.  Outside a workflow it does nothing.
 """
 
 import os
@@ -17,11 +17,11 @@ from ci_eval.runtime.context import in_actions
 from ci_eval.text.templates import code, markdown, workflow_command
 
 MAX_SUMMARY_BYTES = 1024 * 1024
-"""If the summary of a step is longer, the runner drops it."""
+"""The runner drops a longer summary of a step."""
 MAX_ANNOTATIONS = 10
-"""The most errors, and the most warnings, that the runner shows per step."""
+"""Maximum number of errors, and of warnings, that the runner shows per step."""
 _COMMANDS = ("::error ", "::warning ", "::notice ")
-"""The commands that a document may contain; others do more than show messages."""
+"""The commands that a document may contain; other commands do more than show messages."""
 _VERDICTS = {
     ExitCode.PASSED: "passed",
     ExitCode.FAILED: "failed",
@@ -76,7 +76,7 @@ def _append(text: str, path: str | None) -> None:
 
 
 def annotate(problems: Iterable[Problem], env: Mapping[str, str]) -> None:
-    """Annotate the lines of `problems`, as many as the runner shows."""
+    """Annotate the lines of the first `problems`, as many as the runner shows."""
     if not in_actions(env):
         return
     shown = {"error": 0, "warning": 0}
@@ -125,8 +125,8 @@ def _document(out: Path, reporter: str) -> Path:
 def _in_repository(path: str, env: Mapping[str, str]) -> str:
     """Return `path` relative to the workspace, as later steps and annotations need it.
 
-    In a container the workspace has another absolute path than in other steps, so only paths
-    outside it stay absolute.
+    In a container, the absolute path of the workspace differs from that in other steps, so only
+    paths outside it stay absolute.
     """
     workspace = env.get("GITHUB_WORKSPACE")
     absolute = Path(os.path.abspath(path))  # noqa: PTH100  # keeps links unresolved

@@ -33,7 +33,7 @@ class GitLabIssues:
     """The open issues that the token's user wrote."""
 
     limit = 65_536
-    """GitLab accepts more, but readers want no more than on GitHub."""
+    """GitLab accepts more, but longer comments than on GitHub would not be read."""
 
     def __init__(self, gitlab: GitLab, new: NewIssue) -> None:
         self._gitlab = gitlab
@@ -84,12 +84,12 @@ class GitLabIssues:
         return []
 
     async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
-        """Close an issue that another one replaces."""
+        """Close an issue that was replaced by another one."""
         del reason
         await self.remove(comment)
 
     async def remove(self, comment: Comment) -> None:
-        """Close an issue; only owners can delete it."""
+        """Close an issue, because only owners can delete it."""
         await self._change(comment, {"state_event": "close"})
 
     async def close(self, issue: Comment, said: str) -> None:
@@ -101,7 +101,7 @@ class GitLabIssues:
     async def _user(self, name: str) -> int:
         async for each in self._gitlab.listed("/users", _User, username=name):
             return each.id
-        raise PostingError(f"GitLab has no user {name!r}, whom `assignees` names")
+        raise PostingError(f"GitLab has no user {name!r}; correct `assignees` in the configuration")
 
     async def _change(self, issue: Comment, change: Json) -> None:
         with posting_errors(is_edit=True):

@@ -11,9 +11,9 @@ from ci_eval.records.cases import Stored
 from ci_eval.runtime.context import RunContext
 
 _RETIRED = "<!-- ci-eval:retired -->"
-"""The first line of a folded note, so that it is not taken for the current one."""
+"""The first line of a folded note, so that it is not mistaken for the current one."""
 _MAX_SHOWN = 500
-"""Characters of a variable that a message quotes."""
+"""Maximum number of characters of a variable that a message quotes."""
 _SUMMARIES = {"OUTDATED": "Outdated report", "DUPLICATE": "Duplicate report"}
 
 
@@ -46,7 +46,7 @@ class GitLabThread:
     """The notes on a merge request."""
 
     limit = 65_536
-    """GitLab accepts 1,000,000 characters, but readers want no more than on GitHub."""
+    """GitLab accepts 1,000,000 characters, but longer notes than on GitHub would not be read."""
 
     def __init__(self, gitlab: GitLab, merge_request: MergeRequest) -> None:
         self._gitlab = gitlab
@@ -148,6 +148,6 @@ def merge_request(env: Mapping[str, str], number: int | None = None) -> MergeReq
         url = f"{env.get('CI_SERVER_URL', '')}/{project}"
     if not project or not re.fullmatch("[0-9]{1,12}", named):
         return None
-    # The commit of a merged-results pipeline is on no branch.
+    # The commit of a merged-results pipeline is not on any branch.
     commit = env.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or env.get("CI_COMMIT_SHA", "")
     return MergeRequest(project, named, f"{url}/-/merge_requests/{named}", commit)

@@ -1,7 +1,7 @@
 """The issue about scheduled runs of a suite; never changes the verdict.
 
 An issue has a section for each job, like the comment on a pull request, and is written in the same
-way; so jobs of a matrix share one.  It is closed when all its sections have passed.
+way, so the jobs of a matrix share one issue.  It is closed when all its sections have passed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from ci_eval.text.templates import markdown, terminal
 
 _MAX_TITLE = 200
 _SOURCES = {"schedule": "schedule", "web": "workflow_dispatch"}
-"""GitLab's sources of pipelines, and the equivalent events of GitHub."""
+"""GitLab's pipeline sources, and the equivalent events of GitHub."""
 
 
 def post(report: Report, options: Issue, context: RunContext) -> None:

@@ -19,7 +19,7 @@ from ci_eval.records.cases import Stored
 
 NEEDS = "pull-requests: read"
 _QUEUED = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{40,64}")
-"""The branch name of a merge queue, with the number of its last pull request."""
+"""A branch name of a merge queue, which contains the number of the last pull request."""
 _NO_SUCH_COMMIT = 422
 
 
@@ -40,9 +40,9 @@ class PullRequest(NamedTuple):
 async def find(github: GitHub, env: Mapping[str, str], number: int | None) -> PullRequest | None:
     """Return the pull request `number`, else that of the event or of its commit.
 
-    `None` if there is no open one, or if it has a newer commit than the event.  Of several with
-    the same commit, the one whose target is the branch that CI names is used, else the one whose
-    target is the default branch.  For a merge queue, it is the last pull request of the queue.
+    `None` if there is no open one, or if it has a newer commit than the event.  If several have the
+    same commit, the one whose target is the branch that CI names is used, else the one whose target
+    is the default branch.  For a merge queue, it is the last pull request of the queue.
 
     Raises:
         GitHubError: a request to GitHub failed.

@@ -24,18 +24,18 @@ from ci_eval.runtime.http import MAX_BODY
 NEEDS = "actions: read"
 LIMITS = Limits()
 MAX_ARTIFACTS = MAX_SECTIONS
-"""The most artifacts to read from one run, one per job."""
+"""Maximum number of artifacts to read from one run, one per job."""
 MAX_LISTED = 500
-"""The most artifacts to list."""
+"""Maximum number of artifacts to list."""
 MAX_MEMBERS = 1000
-"""The most files in one archive."""
+"""Maximum number of files in one archive."""
 MAX_NAME = 100
-"""Characters of the name of a suite, as in a configuration."""
+"""Maximum length of a suite's name, as in a configuration."""
 MAX_JOB = 200
 MAX_GROUPS = 2_000
-"""Criteria on evalsets with agents in one report."""
+"""Maximum number of groups (criterion, evalset and agent) in one report."""
 MAX_WORST = 200
-"""Results with evidence in one report; twice as many as ours have."""
+"""Maximum number of results with evidence in one report; twice as many as ours have."""
 _ENTRY = b"PK\1\2"
 """The first bytes of an entry in the directory of an archive."""
 _ENCRYPTED = 0x1
@@ -62,7 +62,7 @@ async def listed(github: GitHub, run: int, pattern: str) -> list[Artifact]:
     path = f"actions/runs/{run}/artifacts"
     listing = github.listed(path, Artifact, needs=NEEDS, member="artifacts", most=MAX_LISTED)
     found = [each async for each in listing if fnmatchcase(each.name, pattern)]
-    # Each attempt uploads its own; of equally new ones, the first counts.
+    # Each attempt uploads its own artifact; of equally new ones, the first counts.
     newest: dict[str, Artifact] = {}
     for each in sorted(found, key=lambda each: each.created_at or "", reverse=True):
         newest.setdefault(each.name, each)
@@ -130,7 +130,7 @@ def _member(archive: bytes, shown: str) -> bytes:
             raise _error("uses a compression or encryption that GitHub never uses", shown)
         with zipped.open(member) as packed:
             found = packed.read(LIMITS.text + 1)
-    # The size that the archive states may be wrong.
+    # The size stated in the archive may be wrong.
     if max(member.file_size, len(found)) > LIMITS.text:
         raise _error(f"is larger than {LIMITS.text >> 20} MiB", f"{shown}/{REPORT_FILE}")
     return found

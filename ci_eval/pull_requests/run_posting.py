@@ -25,7 +25,7 @@ from ci_eval.runtime.context import RunContext, in_gitlab
 PATIENCE_S = 300.0
 """Timeout for all posting of a job."""
 MAX_TEXT = 60_000
-"""Characters of the section of one job: GitHub accepts 65,536 in total."""
+"""Maximum length of the section of one job: GitHub accepts 65,536 characters in total."""
 
 
 _READS = "pull requests from forks and from Dependabot get a read-only token"
@@ -39,9 +39,9 @@ class Place(NamedTuple):
     commit: str
     """The head commit of the pull request."""
     run: int
-    """The number of the workflow run or pipeline that measured."""
+    """The number of the workflow run or pipeline that ran the evaluation."""
     attempt: int
-    """The number of its attempt, or of the job: newer ones are larger."""
+    """The number of its attempt, or of the job; it increases."""
 
     @classmethod
     def of(cls, thread: Thread, commit: str, env: Mapping[str, str]) -> Self:
@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
 
 Write = Callable[[Place], Awaitable[Posted]]
-"""Posts to a place."""
+"""Function that posts to a place."""
 
 
 def post(
@@ -82,7 +82,7 @@ def post(
 def _with_own_links(report: Report, env: Mapping[str, str], page_url: str) -> Report:
     """Return the report with links to the job's server only, and to `page_url` if given.
 
-    An agent without an account of its own can write to the report folder.
+    Needed because an agent that runs under the same account can write to the report folder.
     """
     server = env.get("GITHUB_SERVER_URL") or env.get("CI_SERVER_URL") or ""
     links = {"url": report.meta.url, "page_url": report.meta.page_url}
@@ -119,7 +119,7 @@ def post_as(
 
 
 def _not_posted(exc: PostingError, context: RunContext) -> Posted:
-    """Report the failure; a read-only token of a fork is expected and no warning."""
+    """Report the failure; a fork's read-only token is expected and causes no warning."""
     if exc.is_refusal and from_fork(context.env):
         context.say(f"no comment yet: {exc}; {_DEFERRED}")
         return Posted("deferred")

@@ -3,10 +3,9 @@
 Comments have no versions for conditional writes, so two jobs that read the same comment can
 overwrite each other.  Therefore a writer checks after each write, including earlier texts of the
 comment: what it may have overwritten is merged with the current text and written again.  The
-newest section of each job wins, in whatever order they are merged, so all writers converge.  A
-section can still get lost in two cases: if another job overwrites it and is killed before its
-check; and, on hosts without earlier texts, if a job that read the comment before writes after the
-last check of the first one.
+newest section of each job wins, whatever the order of merging, so all writers converge.  A section
+can still get lost in two cases: if another job overwrites it and is killed before its check; and,
+on hosts without earlier texts, if a job that read the old comment writes after the last check.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ Status = Literal["created", "updated", "unchanged", "none", "deferred", "failed"
 Pause = Callable[[float], Awaitable[None]]
 
 MAX_WRITES = 10
-"""The most attempts to write the comment."""
+"""Maximum number of attempts to write the comment."""
 BACKOFF = Backoff(first_s=2.0, longest_s=20.0, jitter=0.5)
 """Pauses after the writes."""
 
@@ -78,7 +77,7 @@ class _View:
     sections: tuple[Section, ...]
     """The sections that `main` should have."""
     is_done: bool
-    """Whether it has them."""
+    """Whether `main` has these sections."""
 
 
 @dataclass
@@ -178,7 +177,7 @@ class _Writer:
         return [each for body in reversed(bodies) for each in read(self.suite, body)]
 
     def _says(self, main: Comment, found: Sequence[Section], wanted: tuple[Section, ...]) -> bool:
-        """Return True if a comment has all sections; before the first write, if it is equal."""
+        """Return True if a comment has all sections; before the first write, also the same text."""
         if self.status == "unchanged":
             return as_stored(main.body) == compose(wanted, self.thread.limit)
         # Writers may shorten texts differently.

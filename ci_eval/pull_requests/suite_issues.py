@@ -15,7 +15,7 @@ class NewIssue(NamedTuple):
 
 
 class IssueThread(Thread, Protocol):
-    """The open issues of a repository: to add a comment opens one, to retire it closes it."""
+    """The open issues of a repository: adding a comment opens one, retiring a comment closes it."""
 
     async def close(self, issue: Comment, said: str) -> None:
         """Close an issue after a last comment `said`.

@@ -1,4 +1,4 @@
-"""Notice on the pull request that a run left no report; never green, never silent."""
+"""The notice on a pull request that a run left no report: never green, never silent."""
 
 import re
 from dataclasses import replace
@@ -30,7 +30,7 @@ def post(suite: str, said: str, options: Options, context: RunContext, *, wanted
 
 
 async def post_notice(place: Place, workflow: str, said: str, options: Options) -> Posted:
-    """Post the notice to the sections of earlier runs, else in a separate comment.
+    """Post the notice in the sections of earlier runs, else in a separate comment.
 
     Raises:
         PostingError: the comment was not written, or may not have been.
@@ -54,7 +54,7 @@ def _older(comments: list[Comment], place: Place) -> dict[str, list[str]]:
         # Hidden comments are not updated.
         if named is None or comment.hidden:
             continue
-        # For a very long name this is its digest, which gives the same first line.
+        # For a very long name this is its digest, which yields the same first line.
         suite = unquote(named[1])
         for each in read(suite, comment.body):
             if each.since < (place.run, place.attempt):

@@ -1,7 +1,7 @@
 """Bounds of the numbers in files that are read back.
 
-Files are untrusted: a number in one must not make counts, sums or allocations explode, so every
-such number has one of these types.  The bounds are far beyond what a real suite needs, and small
+Files are untrusted: a number in a file must not make counts, sums or allocations explode, so every
+such number has one of these types.  The bounds far exceed the needs of a real suite, and are small
 enough that sums, squares and ratios stay finite.
 """
 

@@ -63,7 +63,7 @@ _SEVERITY = {Status.SKIPPED: 0, Status.PASSED: 1, Status.FAILED: 2, Status.ERROR
 
 
 class AdkRecord(Record):
-    """A record of ADK's files: reads snake_case and camelCase, writes snake_case."""
+    """A record in ADK's files: reads snake_case and camelCase, writes snake_case."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -176,7 +176,7 @@ IntermediateDataType = Annotated[
     Annotated[IntermediateData, Tag("<data>")] | Annotated[InvocationEvents, Tag("<events>")],
     Discriminator(_data_tag),
 ]
-"""Both forms of a trajectory, distinguished by the one key that only events have."""
+"""Both forms of a trajectory; only events have the key that distinguishes them."""
 
 
 class AgentDetails(AdkRecord):
@@ -375,7 +375,7 @@ class EvalCase(AdkRecord):
     rubrics: tuple[Rubric, ...] | None = None
     final_session_state: dict[str, Json] | None = {}
     tags: tuple[str, ...] = ()
-    """Tags to select the case by; ours, like the fields below: ADK does not have them."""
+    """Tags for selecting the case; like the fields below, not part of ADK's format."""
     assertions: tuple[dict[str, Json], ...] = ()
     """Assertions about this case alone, which `ci/assertions` checks."""
     tool_mocks: ToolMocks | None = None
@@ -387,8 +387,8 @@ class EvalCase(AdkRecord):
     line: int | None = Field(default=None, exclude=True)
     """First line of the case in its file; not part of the data."""
     of_adk: bool = Field(default=False, exclude=True)
-    """Whether it comes from a file of ADK's own, where ADK scores missing expectations; not part
-    of the data."""
+    """Whether it comes from a file in ADK's own format, for which ADK scores missing expectations,
+    too; not part of the data."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:

@@ -56,9 +56,9 @@ class Problem:
     """The dotted path of the value, such as `criteria.response_match_score`."""
     severity: Severity = "error"
     concerns: str = ""
-    """The only criterion that it affects, such as `adk/response_match_score`; empty for all."""
+    """The only affected criterion, such as `adk/response_match_score`; empty for all."""
     adk_refuses: bool = False
-    """Whether ADK refuses what ci-eval reads by its plain meaning."""
+    """True if ADK refuses the value, which ci-eval reads in its obvious meaning."""
 
     def __str__(self) -> str:
         """Return `file:line: where: message` without the unknown parts."""
@@ -67,9 +67,9 @@ class Problem:
 
 
 class CiEvalError(Exception):
-    """An error with a message for the user and, if possible, a hint what to do next.
+    """An error with a message for the user and, if possible, a hint about what to do next.
 
-    It always has at least one problem: the message, if it is given none.
+    It always has at least one problem; by default, the message.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL_ERROR
@@ -166,13 +166,13 @@ FailureKind = Literal[
   `run.retries` bridges short outages.
 - `crash`: the agent's process ended. Read its stderr in the message; if memory is short, lower
   `run.concurrency`.
-- `internal`: a bug in ci-eval. Report it with all that was printed.
+- `internal`: a bug in ci-eval. Report it with the whole output.
 - `judge`: a model gave no answer. Check key, model and quota of `judge:`, then continue with
   `ci-eval run --resume`.
 - `models`: a call of a model was refused: a budget is used up, or the model is not allowed. Change
   `models:` of the agent; see [The model gateway](../model-gateway.md).
-- `not_recorded`: a recording lacks the case, or a cassette a call of a model. Record the case with
-  `ci-eval run --record`, or with `--models record`; or leave it out.
+- `not_recorded`: a recording lacks the case, or a cassette lacks a call of a model. Record the case
+  with `ci-eval run --record` or `--models record`, or leave it out.
 - `not_run`: the shard with the case has no report. Run the shard again, then merge.
 - `protocol`: a reply cannot be understood. Make the agent reply as its [type](agents.md)
   describes.
@@ -218,8 +218,8 @@ class BadAnswerError(TrialError):
 class DisturbedError(TrialError):
     """A trial was interrupted because its worker died or was killed because of another trial.
 
-    `execute` starts it once more.  `alone` requests a separate worker, to identify the trial
-    that kills workers.
+    `execute` starts it once more.  `alone` requests a separate worker, to find the trial that
+    kills workers.
     """
 
     def __init__(self, message: str, *, alone: bool) -> None:

@@ -33,7 +33,7 @@ class CaseFacts:
     """The lines of the first cases with an initial session state."""
 
     expecting: Counter[Expectation] = field(default_factory=Counter)
-    """The number of cases that expect something of that kind."""
+    """The number of cases that state an expectation, by its kind."""
 
     def add(self, case: EvalCase) -> None:
         """Count `case`."""
@@ -49,7 +49,7 @@ class CaseFacts:
 
 
 MAX_LINES = 20
-"""The most lines that a warning about many cases lists."""
+"""Maximum number of lines that a warning about many cases lists."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Delta(Stored):
     level: Derived | None = None
     """Significance level for the p-value, corrected for all tests and looks."""
     least: Derived | None = None
-    """The smallest drop that counts, in the criterion's own unit; `None` in older reports, too."""
+    """The smallest drop that counts, in the criterion's own unit; also `None` in older reports."""
     visible: bool = False
     """Whether there are enough cases and runs to distinguish any drop from noise."""
     outcome: Outcome
@@ -76,8 +76,8 @@ class CaseChange(Stored):
     certain: bool = False
     """Whether the change of this case alone is significant."""
     suspected: bool = False
-    """Whether it always passed before and always fails now, or never varied and is always worse
-    now; may still be noise."""
+    """Whether it always passed before and always fails now, or never varied before and is always
+    worse now; it may still be noise."""
     failed: Count = 0
     """Failed trials in this run."""
     trials: Count = 0
@@ -89,7 +89,7 @@ class CaseChange(Stored):
     base: tuple[Count, Count] | None = None
     """Of the trials with the merge base in the same job: the number that failed, and the total."""
     in_base: bool = False
-    """Whether it fails with the merge base, too, so that this change is not the cause."""
+    """Whether it also fails with the merge base, so that this change is not the cause."""
     p_value: Derived | None = None
     """P-value of "as reliable as before", from the confirming trials if there are any."""
     excused: Literal["", "accepted", "quarantined"] = ""
@@ -170,7 +170,7 @@ class Comparison(Stored):
     excused: tuple[Excused, ...] = ()
     """Accepted drops and quarantined cases."""
     hidden: tuple[str, ...] = ()
-    """What would block if the errors that `gate.max_errors` allows were values that just pass."""
+    """What would block if the errors allowed by `gate.max_errors` were values that just pass."""
     loosened: tuple[str, ...] = ()
     """How this pull request weakens its own gate, evalsets or criteria."""
 
@@ -184,7 +184,7 @@ class GroupSummary(Stored):
     errors: Count = 0
     skipped: Count = 0
     incomplete: Count = 0
-    """Cases with missing trials, including those that fail whatever these had shown."""
+    """Cases with missing trials, including cases that fail whatever these would have shown."""
     value: Value | None = None
     """The mean over the measured cases."""
     span: tuple[Value, Value] | None = None
@@ -221,13 +221,13 @@ class Totals(Stored):
     errors: Count = 0
     skipped: Count = 0
     incomplete: Count = 0
-    """Cases with missing trials, including those that fail whatever these had shown."""
+    """Cases with missing trials, including cases that fail whatever these would have shown."""
     accepted: Count = 0
     """Skipped cases that were measured, with every drop accepted."""
     unjudged: Named = Named()
-    """Cases that no blocking criterion measured, and that are not allowed to be so."""
+    """Cases that no blocking criterion measured, without permission by `gate.allow_unjudged`."""
     allowed: Named = Named()
-    """Cases that no blocking criterion measured, as `gate.allow_unjudged` allows."""
+    """Cases that no blocking criterion measured, as permitted by `gate.allow_unjudged`."""
     unmeasured: tuple[str, ...] = ()
     """Blocking criteria that measured no case."""
     retried: Count = 0
@@ -250,7 +250,7 @@ class Totals(Stored):
 
 
 ReasonSeverity = Literal["blocks", "incomplete", "warns", "info"]
-"""What a reason does to a verdict."""
+"""The effect of a reason on the verdict."""
 ReasonKind = Literal[
     "floor",
     "failed_cases",
@@ -272,7 +272,7 @@ ReasonKind = Literal[
     "weakened_gate",
     "other",
 ]
-"""What a reason of a verdict is about; `other` in reports of older versions."""
+"""The subject of a reason; `other` in reports of older versions."""
 
 
 class Reason(Stored):
@@ -291,11 +291,11 @@ class Verdict(Stored):
     outcome: Literal["passed", "failed", "incomplete"]
     mode: Literal["threshold", "regression", "both"]
     by_threshold: bool = False
-    """Whether a case below a threshold blocks by itself: always but in mode `regression`, and there
-    if nothing can be compared and `gate.on_missing` says so."""
+    """Whether a case below a threshold blocks by itself: always except in mode `regression`, where
+    it only does if nothing can be compared and `gate.on_missing` says so."""
     reasons: tuple[Reason, ...] = ()
     undecided: str = ""
-    """What would decide it, if it passed although something may have regressed; else empty."""
+    """What would decide it if it passed although something may have regressed; otherwise empty."""
 
 
 class Counts(Stored):
@@ -315,7 +315,7 @@ class NotedGroup(Stored):
     value: Value | None = None
     """The mean over the measured cases."""
     cost_usd: Total | None = None
-    """Cost of its judge models, if it called any and the store knows."""
+    """Cost of its judge models, if it called any and the store has the cost."""
 
 
 class Noted(Stored):
@@ -334,7 +334,7 @@ class Noted(Stored):
 
 
 class Metered(Stored):
-    """Usage of the agents' models in a run, and in the nearest baseline run that has it."""
+    """Usage of the agents' models in a run, and in the nearest baseline run that metered it."""
 
     usage: ModelUsage
     trials: Count
@@ -344,7 +344,7 @@ class Metered(Stored):
 
 
 class Report(Stored):
-    """Everything a template sees, except the single results."""
+    """Everything that a template sees, except the individual results."""
 
     schema_version: int = SCHEMA_VERSION
     meta: RunMeta
@@ -366,7 +366,7 @@ class Report(Stored):
     @computed_field  # type: ignore[prop-decorator]  # mypy does not know this combination
     @property
     def model_changes(self) -> tuple[ModelChange, ...]:
-        """Models of which another version answered than in the nearest baseline run."""
+        """Models whose version differs from that in the nearest baseline run."""
         nearest = self.comparison.baseline_runs[:1] if self.comparison else ()
         before = (each.models for each in self.history if each.run_id in nearest)
         return changed_models(self.totals.models, next(before, ()))

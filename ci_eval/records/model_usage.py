@@ -17,13 +17,13 @@ class ModelUsage(BaseModel):
     calls: Count = 0
     """Calls that were answered."""
     replayed: Count = 0
-    """Those of them that were answered from a cassette."""
+    """Answered calls that came from a cassette."""
     retries: Count = 0
-    """Calls that failed, and that the agent repeated."""
+    """Calls that failed and that the agent repeated."""
     errors: Count = 0
-    """Answers that were errors, such as status 400 for a request that is wrong."""
+    """Answers that were errors, such as status 400 for an invalid request."""
     faults: Count = 0
-    """Tries that failed on purpose."""
+    """Injected faults: attempts that were made to fail."""
     input_tokens: Count = 0
     """Input tokens, cached ones included."""
     cached_tokens: Count = 0
@@ -39,7 +39,7 @@ class ModelUsage(BaseModel):
     unpriced: Count = 0
     """Calls without a known cost."""
     seconds: Seconds = 0.0
-    """Seconds from the calls to the ends of the answers, added up."""
+    """Seconds from each call to the end of its answer, summed."""
     models: tuple[str, ...] = ()
     """The models that answered, as the provider named them."""
 
@@ -57,7 +57,7 @@ class ModelUsage(BaseModel):
 
     @property
     def alone(self) -> "ModelUsage":
-        """A copy without the names of models, which a run has elsewhere."""
+        """A copy without the names of models, which a run stores elsewhere."""
         return self.model_copy(update={"models": ()})
 
 

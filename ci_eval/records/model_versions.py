@@ -9,9 +9,9 @@ from typing import Literal
 from ci_eval.records.cases import Stored
 
 MAX_SERVED = 50
-"""The most versions that a record keeps."""
+"""Maximum number of versions that a record keeps."""
 ModelRole = Literal["agent", "judge", "simulator"]
-"""What a model does in a run."""
+"""The role of a model in a run."""
 
 
 class ServedModel(Stored):
@@ -34,7 +34,7 @@ class ServedModel(Stored):
 
 
 class ModelChange(Stored):
-    """A model of which another version answered than in the baseline."""
+    """A model whose version differs from that in the baseline."""
 
     requested: str = ""
     """Name of the model in the requests; empty if only its user knows it."""
@@ -55,9 +55,9 @@ def merged(*found: Iterable[ServedModel]) -> tuple[ServedModel, ...]:
 def changed_models(
     now: Iterable[ServedModel], before: Iterable[ServedModel]
 ) -> tuple[ModelChange, ...]:
-    """Return the models of which a version answers that did not answer in the baseline.
+    """Return the models that answered with a version that did not answer in the baseline.
 
-    A version that no longer answers is no change: a smaller run may not have reached it.
+    A version that no longer answers does not count: a smaller run may not have reached it.
     """
     earlier = _by_user(before)
     users: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
@@ -91,7 +91,7 @@ def _changed(
     then, here = ([each.version for each in some] for some in (before, now))
     if not set(here) <= set(then):
         return _once(then), _once(here)
-    # Several fingerprints answer at the same time, so only a complete change tells something.
+    # Several fingerprints answer at the same time, so only a complete change is meaningful.
     older, newer = ({each.label for each in some if each.fingerprint} for some in (before, now))
     if older and newer and not older & newer:
         return _once(each.label for each in before), _once(each.label for each in now)

@@ -47,7 +47,7 @@ class Question:
 
 
 class Wording(NamedTuple):
-    """The text of a question, as worded in the configuration."""
+    """The text of a question, as the configuration words it."""
 
     template: str
     """A Jinja template."""

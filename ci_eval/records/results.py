@@ -43,7 +43,7 @@ class JudgeUsage(Stored):
     agreement: Total = 0.0
     """The sum over these items of the share of pairs of judges that agreed."""
     lacking: tuple[str, ...] = ()
-    """Credentials and the like that were missing, so that no model could be called."""
+    """Missing credentials and the like, without which no model could be called."""
     models: tuple[ServedModel, ...] = ()
     """The model versions that answered; at most 50."""
 
@@ -74,7 +74,7 @@ class Score(Stored):
     reason: str = ""
     """Why it was not measured, or an explanation of the value."""
     informational: bool = False
-    """Whether it is measured and shown but never decides anything."""
+    """Whether it is measured and shown, but never decides anything."""
     evidence: dict[str, Json] | None = None
     """The expected and actual values of the whole conversation; kept if it did not pass."""
     invocations: tuple[InvocationScore, ...] = ()
@@ -116,8 +116,8 @@ class TrialResult(Stored):
     round: Round = 0
     """0 for planned trials; 1, 2 … for reruns of all cases after an inconclusive verdict."""
     confirms: bool = False
-    """Whether it was drawn to confirm that this case fails: it is evidence for that alone and
-    enters no mean."""
+    """Whether it was drawn to confirm that this case fails; if so, it is evidence for that alone
+    and is part of no mean."""
     models: tuple[ServedModel, ...] = ()
     """The model versions that answered the agent, if its trace names them; at most 50."""
     mocked: tuple[str, ...] = ()
@@ -207,18 +207,18 @@ class RunMeta(Stored):
     disabled: tuple[str, ...] = ()
     """Disabled criteria; not reported as missing."""
     overrides: Mapping[str, str] = {}
-    """Names of plugins that replaced another of the same name, with their modules."""
+    """Plugins that replaced another one of the same name, with their modules."""
     warnings: tuple[str, ...] = ()
     recordings: tuple[str, ...] = ()
-    """The agents that only tell what was recorded, so that no trial can be repeated."""
+    """The agents that only replay recordings, so that none of their trials can be repeated."""
     lacking: Mapping[str, str] = {}
     """Missing environment variables such as credentials, by agent."""
     missing_shards: tuple[str, ...] = ()
     """The shards without a report, such as `3/7`, if the run was merged from shards."""
     gone: Mapping[str, tuple[str, ...]] = {}
-    """Of a run of the merge base: its cases that the change lacks, by evalset."""
+    """In a run of the merge base: its cases that the change lacks, by evalset."""
     from_fork: bool = False
-    """Whether it is of a pull request from a fork, which gets no secrets."""
+    """Whether it evaluates a pull request from a fork, which gets no secrets."""
 
 
 class Run(NamedTuple):

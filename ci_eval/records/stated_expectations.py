@@ -1,7 +1,7 @@
 """Expectations that a case states or leaves out.
 
-A criterion measures only what it can compare with a stated expectation: an empty list states that
-nothing is expected, a missing key states nothing. `plugins.criterion` uses this for all criteria.
+A criterion measures only what it can compare with a stated expectation. An empty list states that
+nothing is expected; a missing key states nothing. `plugins.criterion` uses this for all criteria.
 """
 
 from typing import Literal
@@ -19,11 +19,11 @@ UNSTATED: dict[Expectation, str] = {
 }
 """Why a case without the expectation cannot be scored."""
 SILENCE = "what is not stated of tool calls"
-"""Topic of readers' warnings that matter only to criteria with `counts_silence`."""
+"""Topic of warnings by evalset readers that only concern criteria with `counts_silence`."""
 
 
 def expects(turn: Invocation, what: Expectation) -> bool:
-    """Return True if an invocation expects something there, not only that nothing is there."""
+    """Return True if an invocation expects some `what`, not just states that there is none."""
     return states(turn, what) and (what != "tool_calls" or bool(turn.tool_calls))
 
 

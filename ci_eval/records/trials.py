@@ -11,11 +11,11 @@ from ci_eval.records.cases import EvalCase, Invocation, Json, Record, Stored
 from ci_eval.records.errors import FailureKind, failure_kind
 
 GIST_CHARS = 240
-"""Characters of a program's last output to show where space is limited."""
+"""Maximum length of a program's last output if space is limited, in characters."""
 _VARIES = re.compile(r"\w*\d[\w-]*")
-"""Numbers and ids, which tell apart messages about the same error."""
+"""Numbers and ids, by which messages about the same error differ."""
 _MAX_COMPARED = 2_000
-"""Characters of two messages that are compared."""
+"""Maximum number of characters of two messages to compare."""
 
 
 class TrialKey(Record):
@@ -50,7 +50,7 @@ class Trial(NamedTuple):
     confirms: bool = False
     """Whether it is drawn to confirm that this case fails."""
     again: int | None = None
-    """The planned repeat that it tries again; `None` if it is planned itself."""
+    """The planned repeat that it repeats; `None` if it is planned itself."""
 
 
 class Recording(Record):
@@ -61,11 +61,11 @@ class Recording(Record):
     eval_id: str | None = None
     """The case; `None` if not recorded: the user's messages then identify it."""
     session: str | None = None
-    """The file's id of the conversation, which may be the id of a case."""
+    """The id of the conversation in the file, which may be the id of a case."""
     evalset: str | None = None
     """The evalset, as the configuration names it. Default: matches any."""
     repeat: Repeat | None = None
-    """Index of the repeat. Default: the next one that no other line claims."""
+    """Index of the repeat. Default: the next one that no other line has."""
     invocations: tuple[Invocation, ...] | None = None
     final_state: dict[str, Json] | None = None
     error: str | None = None
@@ -91,7 +91,7 @@ class Numbering:
         self._assumed: set[Try] = set()
 
     def number(self, found: Recording, agent: str | None, taken: Container[Try]) -> Try:
-        """Return the identity of `found`, a conversation of `agent`; `taken` ones are in use.
+        """Return the identity of `found`, a conversation of `agent`; those in `taken` are in use.
 
         A line without `repeat` gets the first free number.  Of several lines with the same
         number, the last one counts, because a resumed run appends lines.
@@ -129,14 +129,14 @@ class Failure(Stored):
 
     @property
     def cause(self) -> tuple[str, str] | None:
-        """The kind and the first line, if it affects all trials of an agent alike."""
+        """The kind and the first line, if it affects all trials of an agent equally."""
         if self.kind not in ("start", "connection"):
             return None
         return self.kind, self.message.partition("\n")[0]
 
     @property
     def likeness(self) -> tuple[str, str]:
-        """The kind and the message, equal if two messages differ only by numbers and ids."""
+        """The kind and the message; equal if two messages differ only in numbers and ids."""
         return self.cause or (self.kind, _VARIES.sub("…", self.message[:_MAX_COMPARED]))
 
     @property

@@ -1,4 +1,4 @@
-"""The parts of a comparison beside its criteria and cases: baseline, doubts, exceptions."""
+"""The parts of a comparison besides its criteria and cases: baseline, doubts, exceptions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Baseline:
     distance: str
     """Its place in the commit history."""
     shallow: bool
-    """Whether a nearer run may exist that the shallow clone hides."""
+    """Whether the shallow clone may hide a nearer run."""
     drawn: str
     """The number of reruns and confirming trials."""
 
@@ -48,7 +48,7 @@ class FlakyCase:
 
     name: str
     rates: tuple[tuple[tuple[str, ...], str], ...]
-    """Criteria, and the failure rate under these."""
+    """Criteria, and the failure rate under them."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def baseline_of(report: Report) -> Baseline:
 def together_row(comparison: Comparison) -> TogetherRow | None:
     """Return the row of all blocking criteria combined, if they regressed or are inconclusive.
 
-    If one of them got worse by itself, the result of all adds nothing.
+    If one of them got worse by itself, the combined result adds nothing.
     """
     found, worse = comparison.together, ("regressed", "inconclusive")
     if found is None or found.outcome not in worse:

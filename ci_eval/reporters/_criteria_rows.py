@@ -23,7 +23,7 @@ class Row:
     delta: Delta | None
     mark: Mark
     word: str
-    """What its mean did: `dropped`, `unchanged` …; empty if only single cases tell."""
+    """How its mean changed: `dropped`, `unchanged` …; empty if only single cases regressed."""
     broke: int = 0
     """The number of cases that broke."""
     lower: int = 0
@@ -50,7 +50,7 @@ class Row:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval of the change, if it says something."""
+        """The 95 % confidence interval of the change, if it is meaningful."""
         return report_phrases.interval(self.delta, self.summary.interval) if self.delta else None
 
     @property
@@ -68,7 +68,7 @@ class Row:
 
     @property
     def tier(self) -> str:
-        """What a regression does, if it does not block."""
+        """The effect of a regression, if it does not block."""
         is_tested = self.delta is not None and self.delta.p_value is not None
         decides = is_tested or not self.summary.informational
         return report_phrases.tier(self.summary.tier) if decides else ""
@@ -93,7 +93,7 @@ def rows_of(report: Report) -> list[Row]:
 
 
 def first_rows(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Split the deciding rows into those at the top and the rest, which are all good."""
+    """Split the deciding rows into those at the top and the rest, all of which are good."""
     deciding = [row for row in rows if row.decides]
     alarming = sum(row.mark in ("blocks", "warns") for row in deciding)
     count = max(alarming, FEW)

@@ -18,13 +18,13 @@ from ci_eval.text.word_diff import Words, word_diff
 _WIDTH = 96
 """Characters per line; about the width of a comment on GitHub."""
 _MAX_CHARACTERS = 20_000
-"""Of a text, before it is wrapped."""
+"""Maximum length of a text before it is wrapped, in characters."""
 _MAX_LINES = 300
-"""Of each side, before they are compared."""
+"""Maximum number of lines of each side to compare."""
 _MAX_STRING = 2_000
-"""Characters of a string inside a value."""
+"""Maximum length of a string inside a value, in characters."""
 _MAX_ITEMS = 50
-"""Of a list or an object."""
+"""Maximum number of items of a list or an object."""
 _MAX_DEPTH = 8
 _CALLS = "Tool calls"
 _CONTEXT = 2
@@ -83,9 +83,9 @@ def differing(score: Score) -> tuple[str, ...]:
 
 
 def different_calls(exhibit: Exhibit) -> list[str]:
-    """Return the tools that were called too often or too seldom, each after its sign.
+    """Return the tools that were called too often or not often enough, each after its sign.
 
-    If only arguments differ, the whole actual calls.
+    If only arguments differ, return the whole actual calls.
     """
     if not exhibit.title.startswith(_CALLS):
         return []
@@ -166,7 +166,7 @@ def call_lines(calls: Json) -> list[str]:
 def _call(call: Mapping[str, Json]) -> list[str]:
     name, args = str(call.get("name"))[:_MAX_STRING], call.get("args")
     if not isinstance(args, dict):
-        # Unknown arguments are not the same as none.
+        # Unknown arguments differ from no arguments.
         return [name if args is None else f"{name}({_json(args)})"]
     parts = [f"{key[:_WIDTH]}={_json(value)}" for key, value in islice(args.items(), _MAX_ITEMS)]
     if len(args) > _MAX_ITEMS:

@@ -1,7 +1,7 @@
 """The data of `report.html`: an index of all cases, and their trials in compressed chunks.
 
-A browser reads the index at once and inflates a chunk when somebody opens a case in it, so that a
-page of 100,000 cases answers as fast as one of ten.
+A browser reads the index at once, and inflates a chunk when the reader opens one of its cases.  So
+a page of 100,000 cases responds as fast as one of ten.
 """
 
 import base64
@@ -26,11 +26,11 @@ from ci_eval.run_files.traces_file import Conversations
 from ci_eval.text.sanitize import one_line
 
 CHUNK = 500
-"""Trials in a chunk."""
+"""Number of trials in a chunk."""
 _MAX_LINES = 200
-"""Lines of each piece of evidence, and of the agent's output."""
+"""Maximum number of lines of each piece of evidence, and of the agent's output."""
 _MAX_TEXT = 20_000
-"""Characters of one text of a conversation."""
+"""Maximum length of one text of a conversation, in characters."""
 _MAX_TURNS = 100
 _MAX_CALLS = 100
 _GIST = 80
@@ -45,12 +45,12 @@ class CaseData:
 
     report: Report
     max_bytes: int
-    """The most bytes of all chunks together."""
+    """Maximum size of all chunks together, in bytes."""
     index: CaseIndex = field(init=False)
     chunks: dict[int, str] = field(default_factory=dict)
     """Compressed trials by number: even ones hold trials that did not pass."""
     left_out: int = 0
-    """Trials whose details had no room."""
+    """Number of trials whose details did not fit."""
     _open: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
     """The trials of the last chunk of each kind: those that did not pass, and those that did."""
     _counts: list[int] = field(default_factory=lambda: [0, 0])
@@ -59,18 +59,18 @@ class CaseData:
         self.index = CaseIndex(self.report, CHUNK)
 
     def read(self, results: Iterable[TrialResult], conversations: Conversations) -> None:
-        """Take in the results of a run."""
+        """Add the results of a run."""
         for result in results:
             case = self.index.number(Place.of(result.key))
             is_calm = result.status in _PASSING
-            # The first trial of a case shows what is asked; of others that pass, scores do.
+            # The first trial shows the conversation; for other passing trials, scores suffice.
             is_shown = case is None or not is_calm
             trace = conversations.of(result.key) if is_shown else None
             gist = "" if self.index.has_gist(case) else _gist(result, trace)
             self.index.add(result, self._add(_trial(result, trace), int(is_calm)), gist)
 
     def read_before(self, results: Iterable[TrialResult], conversations: Conversations) -> None:
-        """Take in the trials without the change, of the cases that changed or did not pass."""
+        """Add the trials without the change, for the cases that changed or did not pass."""
         changes = self.report.comparison.changes if self.report.comparison else ()
         wanted = {*map(Place.of_change, changes), *(Place.of(r.key) for r in self.report.worst)}
         for result in results:
@@ -89,7 +89,7 @@ class CaseData:
         return 2 * number + kind
 
     def close(self) -> None:
-        """Finish what was taken in."""
+        """Pack the remaining trials, and make all fit."""
         for kind in (0, 1):
             self._pack(kind)
         self._fit()
@@ -97,7 +97,7 @@ class CaseData:
     def _pack(self, kind: int) -> None:
         trials = self._open[kind]
         if trials:
-            # The same run gives the same file; level 1 takes a third of the time of 6.
+            # The same run gives the same file.  Level 1 takes a third of the time of level 6.
             packed = gzip.compress(to_json(trials), compresslevel=1, mtime=0)
             number = sum(each % 2 == kind for each in self.chunks)
             self.chunks[2 * number + kind] = base64.b64encode(packed).decode("ascii")
@@ -123,7 +123,7 @@ def _gist(result: TrialResult, trace: Trace | None) -> str:
 
 
 def _trial(result: TrialResult, trace: Trace | None) -> dict[str, Any]:
-    """Return what a browser shows of a trial; what is empty is left out."""
+    """Return the parts of a trial that the page shows, without empty ones."""
     found: dict[str, Any] = {
         "status": result.status[0],
         "scores": [_score(each) for each in result.scores],
@@ -155,7 +155,7 @@ def _score(score: Score) -> dict[str, Any]:
     if used := score.judging:
         found["tokens"] = [used.input_tokens, used.output_tokens, used.cost_usd]
         found["asked"] = [used.calls, used.cached]
-    # That a criterion without a judge passed needs no evidence.
+    # A passed criterion without a judge needs no evidence.
     if score.judging or score.status in _BAD:
         of = tuple(Status) if score.judging else _BAD
         found["evidence"] = [

@@ -21,9 +21,9 @@ class Line(_Chart):
     """The means of a criterion in the last runs, oldest first."""
 
     points: str
-    """Of a polyline, as SVG writes them."""
+    """The points of a polyline, in SVG's syntax."""
     last: tuple[float, float]
-    """This run's."""
+    """The point of this run."""
     threshold: float | None
     """The height of the threshold; `None` if it is outside of the chart."""
     band: tuple[float, float] | None
@@ -79,7 +79,7 @@ def line_of(trend: Trend) -> Line:
 
 
 def bars_of(values: Sequence[float], interval: tuple[float, float] | None) -> Bars:
-    """Return the distribution of at least one mean, over `interval` or what they span."""
+    """Return the distribution of at least one mean, over `interval` or the range of the means."""
     low, high = interval or (min(values), max(values))
     if low == high:
         high = low + 1.0
@@ -87,6 +87,6 @@ def bars_of(values: Sequence[float], interval: tuple[float, float] | None) -> Ba
     for value in values:
         counts[min(max(int((value - low) / (high - low) * _BINS), 0), _BINS - 1)] += 1
     most = max(counts)
-    # One case among thousands is still seen.
+    # One case among thousands stays visible.
     heights = (max(round(HEIGHT * count / most, 1), 1.5) if count else 0.0 for count in counts)
     return Bars(tuple(heights), tuple(counts), low, high)

@@ -14,9 +14,9 @@ from ci_eval.reporters._report_page import run_command
 from ci_eval.run_files import report_phrases
 
 _BY_GRAVITY = "spfe"
-"""The first letters of the statuses, which stand for them."""
+"""The initials of the statuses, from the least to the most serious."""
 _PIECE = 5000
-"""Rows that are written at once."""
+"""Number of rows that are written at once."""
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -51,11 +51,11 @@ class CaseIndex:
         return self._numbers.get(place[:2], {}).get(place.case)
 
     def has_gist(self, number: int | None) -> bool:
-        """Return True if it is known what a case asks."""
+        """Return True if the gist of a case is known."""
         return number is not None and bool(self._gists[number])
 
     def add(self, result: TrialResult, trial: int, gist: str) -> None:
-        """Add a result and the number of its trial, with what its case asks if that is new."""
+        """Add a result and the number of its trial, with the gist of its case if it is new."""
         place = Place.of(result.key)
         number = self.number(place)
         if number is None:
@@ -218,7 +218,7 @@ def _listed(values: Iterable[Any]) -> Iterator[str]:
 
 
 def _position(names: list[str], name: str) -> int:
-    """Return the position of `name`, which a damaged run may not have named."""
+    """Return the position of `name`, which may be missing in a damaged run."""
     if name not in names:
         names.append(name)
     return names.index(name)

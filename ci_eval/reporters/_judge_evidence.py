@@ -12,13 +12,13 @@ from ci_eval.records.cases import Json
 _MARKS = {"yes": "✔", "no": "✘"}
 _REASONING = ("rationale", "reasoning")
 _QUOTED = re.compile(r'"([^"]{6,500})"|“([^”]{6,500})”')
-"""A passage in quotes; shorter ones are words, which may stand anywhere."""
+"""A passage in quotes; shorter quotes are words that may occur anywhere."""
 _GOOD = ("supported", "not_applicable")
-"""Labels of sentences that are not listed."""
+"""Labels of sentences that need not be listed."""
 
 
 def extracted(evidence: dict[str, Json]) -> Iterator[tuple[str, list[str]]]:
-    """Remove each part of `evidence` from judges, and yield it as a title with lines."""
+    """Remove each part of `evidence` that comes from judges, and yield it as a title with lines."""
     if isinstance(evidence.get("votes"), Mapping):
         yield "Verdict", [*_verdict(evidence)]
         for known in ("votes", "drawn", "rationale", "jury", "unread"):

@@ -22,7 +22,7 @@ from ci_eval.run_files import report_phrases
 T = TypeVar("T")
 
 MAX_NAMED = 5
-"""The most cases named with one cause of errors."""
+"""Maximum number of cases named with one cause of errors."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Bounds:
     """Limits on the content of a document."""
 
     evidence: int
-    """Cases with evidence."""
+    """Maximum number of cases with evidence."""
     lines: int
-    """Of each piece of evidence."""
+    """Maximum number of lines of each piece of evidence."""
     rows: int
-    """Entries of each list."""
+    """Maximum number of entries of each list."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Line:
     tier: str = ""
     """The effect of a criterion that does not block."""
     about: tuple[str, ...] = ()
-    """What differs, such as `response`; the name of the criterion if its evidence does not tell."""
+    """What differs, such as `response`; if the evidence does not show it, the criterion's name."""
     reason: str = ""
     exhibits: tuple[Exhibit, ...] = ()
 
@@ -96,7 +96,7 @@ class Finding:
     url: str = ""
     """Its address in `report.html`, if known."""
     alike: tuple[str, ...] = ()
-    """The other cases with the same cause, which are not shown by themselves."""
+    """The other cases with the same cause, which have no entry of their own."""
 
     @property
     def has_evidence(self) -> bool:
@@ -119,8 +119,8 @@ class Finding:
     def cause(self) -> tuple[object, ...]:
         """What the agent did wrong: equal for cases that fail alike; empty if unknown.
 
-        These are the names of the tools that were called too often or too seldom or, if tools have
-        nothing to do with it, the whole actual responses.
+        These are the names of the tools that were called too often or not often enough or, if no
+        tool calls differ, the whole actual responses.
         """
         exhibits = [each for line in self.lines for each in line.exhibits]
         did = [*chain.from_iterable(map(different_calls, exhibits))] or [
@@ -213,7 +213,7 @@ class Findings:
             place
             for place, result in self._results.items()
             if not self._shown_as_worse(place)
-            # The result may also be an error, because of another criterion.
+            # The result may also be an error, caused by another criterion.
             and any(score.status is Status.FAILED for score in result.scores)
         ]
         failed.sort(key=lambda place: not self._blocks(place))

@@ -1,7 +1,7 @@
 """Content of the Markdown documents: a report, arranged for readers and cut to size.
 
 Templates get a `Page` and nothing else.  It has all counts of the report, but only the first
-entries of long lists: a document shrinks by showing fewer entries, never in mid-sentence.
+entries of long lists: a document is shortened by whole entries, never in mid-sentence.
 """
 
 import json
@@ -25,9 +25,9 @@ from ci_eval.run_files.times import moment
 from ci_eval.text.templates import code
 
 MAX_REASONS = 5
-"""The most reasons of one severity at the top of a document."""
+"""Maximum number of reasons of one severity at the top of a document."""
 _MAX_COMMAND = 200
-"""The most characters of a line to copy."""
+"""Maximum length of a command to copy, in characters."""
 _ACCEPTED_DAYS = 60
 _LOG = re.compile(r"(https?://[\w.:-]+/[\w./~-]+)/(?:actions/runs|pipelines)/\d+", re.ASCII)
 _COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
@@ -41,7 +41,7 @@ class Page:
     totals: Totals
     verdict: Verdict
     decided: str
-    """How the suite ended: `passed`, `failed`, `has no verdict` or `was not evaluated`, and
+    """How the suite ended: `passed`, `failed`, `has no verdict` or `was not evaluated`, followed by
     `part`."""
     comparison: Comparison | None
     compared: bool
@@ -52,16 +52,16 @@ class Page:
     dropped: Some[Row]
     """The criteria that block because they got worse over all cases."""
     reasons: Some[str]
-    """Why else it blocks or, if nothing blocks, why there is no verdict."""
+    """The other reasons why it blocks or, if nothing blocks, why there is no verdict."""
     warnings: Some[str]
     notes: Some[str]
     """Other remarks on the verdict and the run."""
     loosened: Some[str]
     """How this pull request weakens its own gate."""
     model_changes: Some[str]
-    """Models of which another version answered than in the baseline."""
+    """Models whose version differs from that in the baseline."""
     regression: bool
-    """Whether a criterion regressed, even one that only warns."""
+    """Whether any criterion regressed, even one that only warns."""
     doubt: str
     """The number of inconclusive criteria and cases, as a clause; empty if none."""
     together: _comparison_parts.TogetherRow | None
@@ -79,7 +79,7 @@ class Page:
     simulation: JudgeUsage | None
     """Total usage of models for simulated users."""
     model_calls: str
-    """Usage of the agents' models, beside that in the baseline; empty if it is not metered."""
+    """Usage of the agents' models, now and in the baseline; empty if it is not metered."""
     broke: Cases
     """The cases that certainly got worse."""
     lower: Cases
@@ -89,7 +89,7 @@ class Page:
     noise: Some[str]
     """The other cases that got worse."""
     others_failed: int
-    """The number of failed cases that did not fail anew."""
+    """The number of failed cases that do not fail newly."""
     failing: Cases
     """The cases below a threshold that did not get worse, if the report contains them."""
     failing_counts: bool
@@ -117,14 +117,14 @@ class Page:
 
     @property
     def needs_maintainer(self) -> bool:
-        """True if calls of models are not recorded, and whoever opened the pull request cannot."""
+        """True if calls of models must be recorded, which needs keys that forks do not get."""
         return self.meta.from_fork and any(
             each.kind == "not_recorded" for each in self.troubles.shown
         )
 
     @property
     def part(self) -> str:
-        """That only a part of the suite was run, as a clause; empty if all of it was."""
+        """A clause saying that only a part of the suite was run; empty if all of it was."""
         return report_phrases.part(self.meta)
 
     @property
@@ -228,7 +228,7 @@ def _try_command(report: Report, place: Place | None) -> str:
     if len(meta.evalsets) > 1:
         command += ["--evalset", place.evalset]
     if not report.totals.passed + report.totals.failed:
-        return shlex.join(command)  # any case shows why nothing was measured
+        return shlex.join(command)  # any case reproduces the error
     line = shlex.join([*command, "--case", place.case])
     # A command that is very long or not shown verbatim cannot be copied.
     if code(line, _MAX_COMMAND) == f"`{line}`":

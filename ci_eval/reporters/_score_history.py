@@ -16,12 +16,12 @@ from ci_eval.reporters._notable_cases import Bounds, Some
 from ci_eval.text.sanitize import clean
 
 MAX_RUNS = 30
-"""The most runs to show, including this one."""
+"""Maximum number of runs to show, including this one."""
 MAX_CHARTS = 3
 _RUNS_FOR_BAND = 5
 
 _COLOURS = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#cf222e"}}}}%%'
-"""Mermaid's default colour of the first line is hardly visible on white."""
+"""Replaces Mermaid's default colour of the first line, which is hardly visible on white."""
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _FLAT = 0.2
 """Smaller changes look flat; as a share of the interval or, if unbounded, of the value."""
@@ -79,7 +79,7 @@ class Trend:
     def band(self) -> tuple[float, float] | None:
         """Two standard deviations below and above the mean of the earlier runs.
 
-        `None` for fewer than 5 of them, which tell little about how much runs differ.
+        `None` for fewer than 5 earlier runs, which are too few to estimate how much runs differ.
         """
         earlier = self.measured[:-1]
         if len(earlier) < _RUNS_FOR_BAND:

@@ -1,4 +1,4 @@
-"""Markdown documents rendered from a template: ours, or one of the repository."""
+"""Markdown documents rendered from a template: the default one, or one of the repository."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ from ci_eval.runtime.template_sandbox import Template, TemplateError, TooLongErr
 from ci_eval.text.templates import code, markdown, render
 
 MAX_CHARACTERS = 1024 * 1024
-"""More than any document has room for."""
+"""More characters than fit into any document."""
 _MOST_SAID = 500
-"""The most characters of a message before the output of a template."""
+"""Maximum length of a message before the output of a template, in characters."""
 _OURS = re.compile(r"<!--(?=\s*ci-eval)(?! ci-eval:more -->)", re.IGNORECASE)
-"""The beginning of our markers, which identify comments and their sections. A template may use
-only the marker before the part that can be left out."""
+"""The beginning of our markers, which identify comments and their sections. The only marker that a
+template may output is the one before the part that can be left out."""
 
 
 class Templated(Reporter):
@@ -66,7 +66,7 @@ class Templated(Reporter):
 
 
 def _weakened(report: Report) -> str:
-    """Return the lines that no template leaves out, because the change may have brought it."""
+    """Return the lines that no template can leave out, because it may be part of the change."""
     said = [each.message for each in report.verdict.reasons if each.kind == "weakened_gate"]
     lines = [f"> {markdown(each, _MOST_SAID)}\n" for each in said]
     return "".join(("> [!WARNING]\n", *lines, "\n")) if lines else ""

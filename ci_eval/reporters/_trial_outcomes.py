@@ -11,7 +11,7 @@ from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import counted, exact, score
 
 MAX_PATH = 4_096
-"""The longest path of an evalset; no file system has longer ones."""
+"""Maximum length of an evalset's path; no file system has longer ones."""
 
 
 class Outcome(NamedTuple):

@@ -18,11 +18,11 @@ from ci_eval.runtime.storage.gs_uri import is_place
 from ci_eval.text.templates import counted, terminal, workflow_command
 
 MAX_OF_LEVEL = 10
-"""The most errors, and the most warnings."""
+"""Maximum number of errors, and of warnings."""
 
 _MAX_TITLE = 150
 _MAX_MESSAGE = 1_000
-"""Characters before escaping, which turns one into up to three."""
+"""Maximum number of characters before escaping, which may triple them."""
 
 Level = Literal["error", "warning"]
 
@@ -138,5 +138,5 @@ def _judged(outcome: Outcome, *, failing_blocks: bool) -> tuple[Level | None, st
         return "error" if outcome.blocks else "warning", "regressed"
     if failing_blocks and outcome.kind == "failure":
         return "error", "failed"
-    # Without suspicion, it also failed before.
+    # If it is not suspected, it failed before, too.
     return "warning" if outcome.suspected else None, "possible regression, may be noise"

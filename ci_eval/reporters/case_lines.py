@@ -24,15 +24,15 @@ from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import counted, exact, score, terminal
 
 Style = Literal["", "strong", "good", "bad", "open", "faint", "minus", "plus", "removed", "added"]
-"""`minus` and `plus` are lines of a difference, `removed` and `added` are words in one."""
+"""`minus` and `plus` are lines of a diff, `removed` and `added` are words in one."""
 GUTTER = "  │ "
-"""Begins each line of evidence, so that no runner takes one for a command."""
+"""Begins each line of evidence, so that no CI runner takes it for a command."""
 _MAX_LINE = 5_000
 _STATUSES: dict[Status, Style] = {Status.PASSED: "good", Status.SKIPPED: "faint"}
 _GROUPED = 50
-"""The most failed cases among which those that fail alike are found."""
+"""Maximum number of failed cases that are searched for equal causes."""
 _WHOLE = 300
-"""Lines of a text, and invocations, of a case that is shown whole."""
+"""Maximum number of lines of a text, and of invocations, in a case that is shown in full."""
 
 
 class Span(NamedTuple):
@@ -89,9 +89,9 @@ def flaked_cases(report: Report) -> list[str]:
 def trial_lines(
     result: TrialResult, trace: Trace | None, expected: Sequence[Invocation] = (), *, width: int
 ) -> Iterator[Line]:
-    """Yield one trial whole: the conversation, the scores with their evidence, and the output.
+    """Yield one trial in full: the conversation, the scores with their evidence, and the output.
 
-    Beside each turn is what the case `expected`, unless it is the same.
+    Each turn is followed by what the case `expected`, unless it is the same.
     """
     turns = list(zip_longest(trace.invocations if trace else (), expected))
     for number, (turn, wanted) in enumerate(turns, start=1):
@@ -170,8 +170,7 @@ def _finding_lines(finding: Finding, width: int) -> Iterator[Line]:
     yield (Span(f"{kind} ", "bad"), Span(terminal(finding.name), "strong"), *_source(finding))
     if finding.alike:
         names = report_phrases.listed(finding.alike)
-        verb = "fails" if len(finding.alike) == 1 else "fail"
-        yield (Span(f"  {len(finding.alike)} more {verb} alike: {terminal(names)}"),)
+        yield (Span(f"  {len(finding.alike)} more with the same failure: {terminal(names)}"),)
     if finding.asked:
         yield (Span("  User: ", "faint"), Span(terminal(finding.asked)))
     for line in finding.lines:
@@ -272,5 +271,5 @@ def _joined(words: Iterable[Span]) -> Line:
         Span(" ".join(word.text for word in group), style)
         for style, group in groupby(words, lambda word: word.style)
     ]
-    # Between them is a space of neither.
+    # Spans are separated by an unstyled space.
     return tuple(piece for span in spans for piece in (span, Span(" ")))[:-1]

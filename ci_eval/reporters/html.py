@@ -35,9 +35,9 @@ from ci_eval.runtime.template_sandbox import (
 from ci_eval.text import html_templates, templates
 
 MAX_CHARACTERS = 5_000_000
-"""The longest text that a template of a user may render."""
+"""Maximum length of the text that a user's template may render."""
 BOUNDS = Bounds(evidence=50, lines=60, rows=200)
-"""What is shown without scripts."""
+"""Limits on what the page shows without scripts."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Charted:
 
 @dataclass(frozen=True)
 class Overview(Page):
-    """What the page shows above the list of cases."""
+    """The content above the list of cases."""
 
     charted: tuple[Charted, ...]
     """The criteria, the most serious first."""
@@ -70,12 +70,12 @@ class Html(Reporter):
     file = PAGE_FILE
 
     max_mb: float = Field(default=50, ge=1, le=1_000)
-    """The most megabytes of conversations and evidence. If there are more, those of passing trials
-    are left out, the last ones first; `traces.jsonl` and `run.json` have them."""
+    """Maximum size of conversations and evidence, in megabytes. If there are more, those of passing
+    trials are left out, the last ones first; `traces.jsonl` and `run.json` still have them."""
     template: str | None = Field(default=None, min_length=1)
-    """Path of a Jinja template in the repository to use for what is above the list of cases,
-    relative to the directory of the configuration. See the guide to templates. If it fails, the
-    default one is used, with a warning."""
+    """Path of a Jinja template in the repository for the part above the list of cases, relative to
+    the directory of the configuration. See the guide to templates. If it fails, the default one is
+    used, with a warning."""
     style: str | None = Field(default=None, min_length=1)
     """Path of a style sheet in the repository that is added to the default one. It cannot load
     anything: images and fonts have to be `data:` addresses."""
@@ -103,7 +103,7 @@ class Html(Reporter):
         return self._page(report, data)
 
     def of_run(self, report: Report, run: Run, before: Run | None = None) -> Iterator[str]:
-        """Yield the page with the conversations that lie beside the run, and those before it."""
+        """Yield the page with the conversations of the run, and those before the change."""
         data = CaseData(report, int(self.max_mb * 1e6))
         with conversations(run.traces) as found:
             data.read(run.results(), found)
@@ -143,7 +143,7 @@ class Html(Reporter):
         yield tail
 
     def _filled(self, page: Overview) -> tuple[str, str]:
-        """Return the overview, and why it is not the user's."""
+        """Return the overview, and why the user's template was not used, if it failed."""
         failure = ""
         if self._template:
             try:

@@ -16,15 +16,15 @@ class Issue(Markdown):
     """An issue about a scheduled run, with the text of the comment.
 
     In GitHub Actions and GitLab CI, a run of one of the `events` whose verdict is not `passed`
-    opens an issue, or updates the one that is open; each suite has one. When a later run of these
-    events passes, it says so in the issue and closes it. Other events, such as pull requests, leave
-    issues unchanged.
+    opens an issue, or updates the open one; each suite has one. When a later run of these events
+    passes, it says so in the issue and closes it. Other events, such as pull requests, leave issues
+    unchanged.
 
-    Do not store these runs in the baseline (`baseline-save: false`): a drop would be part of what
-    the next run is compared with, and that run would close the issue.
+    Do not store these runs in the baseline (`baseline-save: false`): otherwise the next run is
+    compared with a run that has the drop, passes, and closes the issue.
 
     On GitHub the token needs `issues: write`; on GitLab, the scope `api` and the role Reporter.
-    Without them there is a warning, and the verdict stays the same.
+    If it lacks them, there is a warning, and the verdict stays the same.
     """
 
     file = "issue.md"
@@ -32,7 +32,7 @@ class Issue(Markdown):
 
     events: tuple[Event, ...] = Field(default=("schedule",), min_length=1)
     """The events of GitHub Actions whose runs are reported: `schedule`, `workflow_dispatch`. In
-    GitLab these are scheduled pipelines and those that somebody starts on its page."""
+    GitLab these are scheduled pipelines and pipelines started from its web page."""
     labels: tuple[Name, ...] = Field(default=(), max_length=20)
     """Labels of a new issue."""
     assignees: tuple[Name, ...] = Field(default=(), max_length=10)

@@ -26,11 +26,11 @@ from ci_eval.text.sanitize import clean
 from ci_eval.text.templates import exact, score, terminal, xml
 
 MAX_BODY_LINES = 200
-"""Of one test case."""
+"""Maximum number of lines in the body of a test case."""
 MAX_BODIES = 16 * 1024 * 1024
-"""Characters of all test cases together; GitLab reads files of less than 30 MB."""
+"""Maximum characters of all bodies together; GitLab reads files of less than 30 MB."""
 MANY = 20_000
-"""The most test cases with properties; if there are more, all of them go without."""
+"""Maximum number of test cases with properties; if there are more, none has properties."""
 
 _MAX_NAME = 400
 _MAX_MESSAGE = 1_000

@@ -11,7 +11,7 @@ from ci_eval.reporters._notable_cases import Bounds
 from ci_eval.reporters._template_report import Templated
 
 MAX_CHARACTERS = 60_000
-"""GitHub rejects comments of more than 65,536; `publish` may add a few lines."""
+"""GitHub rejects comments of more than 65,536 characters; `publish` may add a few lines."""
 
 LEVELS = (
     Bounds(evidence=10, lines=40, rows=50),

@@ -2,7 +2,7 @@
 
 `traces.jsonl` holds every trace; `underway.jsonl` holds the progress of unfinished conversations
 and exists only while there are any.  Each line is written in one piece and flushed: if the process
-is killed, at most the last line is broken, and it is dropped on reading.
+is killed, at most the last line is broken, and a broken line is dropped on reading.
 """
 
 import json
@@ -21,7 +21,7 @@ from ci_eval.text.redact import Secrets
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""Longer lines are skipped on reading, also by a `recorded` agent."""
+"""Longer lines are skipped on reading; a `recorded` agent skips them, too."""
 
 
 def trace_line(trace: Trace, **more: Json) -> str:
@@ -69,9 +69,9 @@ class Journal:
         code: str = "",
     ) -> None:
         self._origin = {"suite": suite, "code": code}
-        """Only trials of the same suite and code are reused; `code` is a digest of the latter."""
+        """Only trials of the same suite and code are reused; `code` is a digest of the code."""
         self.outdated = 0
-        """How many trials were not reused because the code has changed."""
+        """Number of trials that were not reused because the code has changed."""
         self._secrets = secrets or Secrets({})
         self._traces = _Lines(path, resume=resume)
         self._begun = _Lines(path.with_name(UNDERWAY_FILE), resume=resume)
@@ -88,7 +88,7 @@ class Journal:
             self._begun.path.unlink(missing_ok=True)
 
     def add(self, trace: Trace, case_fingerprint: str) -> None:
-        """Add one trace; with `case_fingerprint` a resumed run checks whether it still applies.
+        """Add one trace; a resumed run compares `case_fingerprint` to see whether it still applies.
 
         A redacted trace is never reused, because it cannot be scored again.
         """
@@ -109,7 +109,7 @@ class Journal:
         self._traces.append(line.encode())
 
     def copy(self, path: Path, belongs: Callable[[TrialKey], bool]) -> None:
-        """Add the traces in the file of another run, as they are, of trials that belong here."""
+        """Add unchanged the traces in another run's file whose trials belong to this run."""
         for key, line in _traces(path):
             if belongs(key):
                 self._traces.append(line)
@@ -117,7 +117,7 @@ class Journal:
     def keep(self, trial: Trial, begun: Begun) -> None:
         """Store the progress of the conversation of `trial`.
 
-        A redacted conversation is never resumed, because the agent would get other messages.
+        A redacted conversation is never resumed, because the agent would get different messages.
         """
         found, begun = begun, self._secrets.cleaned(begun)
         key = self._secrets.cleaned(trial.key)
@@ -134,7 +134,7 @@ class Journal:
         self._begun.write(key, _line(row).encode())
 
     def observed(self, trial: Trial) -> Trace | Begun | None:
-        """Return the trace or the progress of `trial` from the run that is resumed, if usable.
+        """Return the trace or the progress of `trial` from the resumed run, if it can be reused.
 
         Failed trials and trials of other code, or of cases that have changed since, are not reused.
         """
@@ -170,7 +170,7 @@ class _Lines:
     def __init__(self, path: Path, *, resume: bool) -> None:
         self.path = path
         self.places: dict[TrialKey, int] = {}
-        """Offset of the last line about each trial, of those that were there or `write` added."""
+        """Offset of the last line about each trial, of existing lines and those `write` added."""
         self._resume = resume
 
     def __enter__(self) -> Self:
@@ -202,7 +202,7 @@ class _Lines:
         self._file.seek(whole)
 
     def _read_line(self) -> bytes:
-        """Return the next line; of a line that is too long, its end, which does not parse."""
+        """Return the next line; for a line that is too long, only its end, which does not parse."""
         line = self._file.readline(MAX_LINE_BYTES)
         while len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
             line = self._file.readline(MAX_LINE_BYTES)
@@ -213,7 +213,7 @@ class _Lines:
         self.append(line)
 
     def append(self, line: bytes) -> None:
-        """Add a line, which `read` does not find."""
+        """Add a line that `read` does not find."""
         self._file.write(line)
         self._file.flush()
 
@@ -228,7 +228,7 @@ class _Lines:
 
 
 def names_of(key: TrialKey) -> dict[str, Json]:
-    """Return the keys that name a trial, with which its line begins."""
+    """Return the keys that name a trial, as its line begins with them."""
     return {"agent": key.agent, "evalset": key.evalset, "eval_id": key.case, "repeat": key.repeat}
 
 

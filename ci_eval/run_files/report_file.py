@@ -16,7 +16,7 @@ class Limits(NamedTuple):
     text: int = 16 * 1024 * 1024
     """Characters in total."""
     values: int = 500_000
-    """Values in total: a report on 3,000 cases that all regressed has a third of it."""
+    """Values in total: a report on 3,000 cases that all regressed has a third as many."""
     entries: int = 20_000
     """Entries of one list or object."""
     number: float = 1e100
@@ -27,7 +27,7 @@ def read_report(path: Path, *, shown: str, limits: Limits | None = None) -> Repo
     """Return the report in the file at `path`.
 
     Raises:
-        UsageError: the file is no valid report, has another version or exceeds the limits.
+        UsageError: the file is not a valid report, has another version or exceeds the limits.
 
     """
     most = limits.text if limits else MAX_TEXT
@@ -38,7 +38,7 @@ def report_in(text: str, *, shown: str, limits: Limits | None = None) -> Report:
     """Parse `text` as a report.
 
     Raises:
-        UsageError: the text is no valid report, has another version or exceeds the limits.
+        UsageError: the text is not a valid report, has another version or exceeds the limits.
 
     """
     found = parsed(text, shown=shown, what="report", key="verdict")

@@ -21,13 +21,13 @@ from ci_eval.records.results import RunMeta, Tier
 from ci_eval.text.templates import counted, difference, dollars
 
 _LEAST_P = 1e-6
-"""Smaller p-values are shown as "less than" this."""
+"""Smaller p-values are shown as "less than" this value."""
 SHALLOW = (
     "the clone is shallow, so a nearer run may exist: set 'fetch-depth: 0' for actions/checkout"
 )
 _LEAST_PAIRS = 8
 MAX_NAMED = 5
-"""The most cases or criteria that a sentence names."""
+"""Maximum number of cases or criteria that a sentence names."""
 
 
 def named(key: GroupKey) -> str:
@@ -42,12 +42,12 @@ def listed(names: Sequence[str]) -> str:
 
 
 def decided(report: Report) -> str:
-    """Return the outcome as a predicate, such as `passed`, and that only a part was run."""
+    """Return the outcome as a predicate, such as `passed`, with a note if only a part was run."""
     totals, found = report.totals, str(report.verdict.outcome)
     if report.verdict.undecided:
         found = "is not decided"
     elif found == "incomplete":
-        # Of a case with an error, some criteria or repeats may have been measured.
+        # Some criteria or repeats of a case with an error may have been measured.
         scored = any(each.value is not None and not each.informational for each in report.groups)
         judged = totals.passed + totals.failed or scored
         found = "has no verdict" if judged else "was not evaluated"
@@ -65,7 +65,7 @@ def left_out(totals: Totals, meta: RunMeta) -> str:
 
 
 def part(meta: RunMeta) -> str:
-    """Return that only a part of the suite was run; empty if all of it was."""
+    """Return a clause saying that only a part of the suite was run; empty if all of it was."""
     return ", for the part of the suite that was run" if meta.filtered else ""
 
 
@@ -83,11 +83,11 @@ def tested(found: Delta | Together) -> str:
     if found.p_value is None or (isinstance(found, Delta) and _by_cases(found)):
         return ""
     p_value = _shown(found.p_value, 3)
-    if not found.level:  # stored runs alone decide nothing where the merge base can be run
+    if not found.level:  # stored runs alone decide nothing if the merge base can be run
         return f"p {p_value}"
     digits = 2
     level = _significant(found.level, digits)
-    # Rounding must not hide which of them is greater.
+    # Rounding must not hide which of the two is greater.
     while digits < 6 and _looks_below(p_value, level) != (found.p_value <= found.level):
         digits += 1
         p_value, level = _shown(found.p_value, 1 + digits), _significant(found.level, digits)
@@ -119,7 +119,7 @@ def interval(delta: Delta, bounds: Interval | None) -> tuple[float, float] | Non
     """Return the 95 % confidence interval of an effect as readers can use it.
 
     It is cut to the effects that are possible if a score is within `bounds`, and left out if fewer
-    than 8 pairs were compared, because it then says nothing.
+    than 8 pairs were compared, because it is then meaningless.
     """
     if delta.interval is None or delta.cases < _LEAST_PAIRS:
         return None
@@ -205,7 +205,7 @@ def distance(report: Report) -> str:
         return ""
     branch, steps = comparison.baseline_branch, comparison.baseline_distance
     if comparison.baseline_commit == meta.commit:
-        # Possible with a store in a single file, which does not know commits.
+        # Possible if the store is a single file, which ignores commits.
         uncommitted = ", which has uncommitted changes" if meta.modified else ""
         return f"same commit as this run{uncommitted}"
     if steps is None:
@@ -219,7 +219,7 @@ def distance(report: Report) -> str:
 
 
 def shallow(comparison: Comparison) -> bool:
-    """Return True if a nearer baseline may exist that the shallow clone hides."""
+    """Return True if the shallow clone may hide a nearer baseline."""
     return comparison.shallow and comparison.baseline_distance != 0
 
 
@@ -240,7 +240,7 @@ def baseline(report: Report) -> str:
 
 
 def model_change(change: ModelChange) -> str:
-    """Return the versions of a model in the baseline and in this run, and who uses it.
+    """Return the versions of a model in the baseline and in this run, and the model's users.
 
     >>> model_change(ModelChange(requested="m", before=("m-1",), now=("m-2",), used_by=("judges",)))
     'the model behind m changed: m-1 before, m-2 now (judges)'
@@ -254,7 +254,7 @@ def model_change(change: ModelChange) -> str:
 
 
 def drawn(comparison: Comparison) -> str:
-    """Count the trials that were added because of a doubt; empty if there were none."""
+    """Return the number of trials that were added because of a doubt; empty if there are none."""
     drawn_of = (
         (comparison.rounds, "rerun", "reruns"),
         (comparison.confirming, "confirming trial", "confirming trials"),
@@ -273,9 +273,9 @@ def cut_off(reasons: Sequence[str]) -> str:
 
 
 def model_calls(found: Metered) -> str:
-    """Return the usage of the agents' models, beside that in the baseline.
+    """Return the usage of the agents' models, now and in the baseline.
 
-    Runs with different numbers of trials are compared by trial.
+    Runs with different numbers of trials are compared per trial.
     """
     usage, base = found.usage, found.baseline
     replayed = f" ({usage.replayed:,} replayed)" if usage.replayed else ""
@@ -291,7 +291,7 @@ def model_calls(found: Metered) -> str:
     if usage.retries:
         line += f", {counted(usage.retries, 'retry', 'retries')}"
     if usage.faults:
-        line += f", {counted(usage.faults, 'fault')} on purpose"
+        line += f", {counted(usage.faults, 'injected fault')}"
     if base is None:
         return line
     both = ((usage, found.trials), (base, found.baseline_trials))

@@ -1,7 +1,7 @@
 """Resuming a run: which invocations are reused and which run again.
 
-The rules are those by which a workflow of ADK 2.13.0 resumes a node (its `check_interception`);
-`decide` depends only on the records.  Here a node is an invocation, and it waits for a human's
+The rules are those of ADK 2.13.0 for resuming a node of a workflow (its `check_interception`);
+`decide` depends only on the records.  Here a node is an invocation, which waits for a human's
 answers.
 """
 
@@ -40,7 +40,7 @@ class Node(NamedTuple):
     rerun_on_resume: bool = False
     """Whether it continues with the answers it waited for; otherwise they are its output."""
     wait_for_output: bool = False
-    """Whether it is done only when it has an output."""
+    """Whether it is only done once it has an output."""
     is_workflow: bool = False
     """Whether it only contains other nodes, which are decided one by one."""
 
@@ -54,7 +54,7 @@ class Recovered(NamedTuple):
     transfer_to_agent: str | None = None
     """The agent it transferred to."""
     interrupts: frozenset[str] = frozenset()
-    """The ids of all calls that it stopped for."""
+    """The ids of all calls at which it stopped."""
     responses: Mapping[str, Json] = {}
     """The answers to these calls, by id."""
     failed: bool = False
@@ -96,7 +96,7 @@ def decide(node: Node, recovered: Recovered | None = None, ran: Ran | None = Non
             found = Decision(should_run=False, output=ran.output, route=ran.route)
             return found._replace(transfer_to_agent=ran.transfer_to_agent)
         if ran.status == "failed":
-            # The record is older than the failure, so only the answers count.
+            # The record is older than the failure, so only the answers are used.
             return _run_again(recovered)
         if ran.status == "waiting" and ran.interrupts:
             return Decision(should_run=False, interrupts=ran.interrupts)
@@ -168,5 +168,5 @@ def recovered(invocation: Invocation, responses: Mapping[str, Mapping[str, Json]
 
 
 def ids(calls: tuple[FunctionCall, ...]) -> list[str]:
-    """Return the ids of open calls, made up where the agent gives none."""
+    """Return the ids of open calls; generates ids if the agent gives none."""
     return [call.id or f"call-{number}" for number, call in enumerate(calls, 1)]

@@ -84,7 +84,7 @@ def read_run(path: Path, *, shown: str, error: type[CiEvalError] = UsageError) -
     """Return the run in the file at `path`; its results are read lazily.
 
     Raises:
-        UsageError: the file is no valid run or has another version; `error`, if given, instead.
+        UsageError: the file is not a valid run, or has another version; or `error`, if given.
 
     """
     reader = _RunReader(path, shown, error)
@@ -118,7 +118,7 @@ class _RunReader:
                     return
                 yield self._result(meta, text, line)
                 read += 1
-        # From here on it is written in another way, or not JSON.
+        # From here on, the file has another layout, or is not JSON.
         elements = (each for name, each in self._members() if name == "results")
         for element in islice((each for each in elements if not each.is_begin), read, None):
             yield checked_result(meta, element, self._shown, self._error)
@@ -126,7 +126,7 @@ class _RunReader:
     def _lines(self) -> Iterator[tuple[int, str]]:
         """Yield number and text of each line with a result, and an empty text at the end.
 
-        Ends without it where the file is not as `RunWriter` writes it.
+        Stops without the empty text if the file differs from the layout of `RunWriter`.
         """
         with reading(self._path, shown=self._shown, most=MAX_WALKED) as file:
             head = file.readline(MAX_ELEMENT_CHARS)
@@ -173,9 +173,9 @@ class _RunReader:
 
 
 def _is_simple(text: str) -> bool:
-    """Return True if pydantic's fast parser finds the same in a result as ours.
+    """Return True if pydantic's fast parser reads a result like our own parser.
 
-    It accepts values in evidence that could not be written back, such as 1e999.
+    Pydantic's parser accepts values in evidence that could not be written back, such as 1e999.
     """
     return "\\u" not in text and text.count('"evidence"') == text.count('"evidence":null')
 
@@ -184,7 +184,7 @@ def check_version(element: Element, shown: str, error: type[CiEvalError]) -> Non
     """Refuse a file with an unknown schema version."""
     if element.value != SCHEMA_VERSION:
         message = (
-            f"has schema version {describe(element.value)}, "
+            f"has schema version {describe(element.value)}; "
             f"this version of ci-eval reads {SCHEMA_VERSION}"
         )
         raise error(problems=[Problem(message, shown, element.line)])

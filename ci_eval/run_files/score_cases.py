@@ -1,4 +1,4 @@
-"""The cases of an evalset in a run, to which the columns of values refer by number."""
+"""The cases of an evalset in a run; columns of values refer to them by number."""
 
 import sys
 from array import array
@@ -17,22 +17,22 @@ class Cases:
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
-        """By id, in the order of the run."""
+        """The number of each case by its id, in the order of the run."""
         self.contents = array("q")
-        """The hash of the fingerprint of each, which has no more bits."""
+        """The hash of each case's fingerprint; a fingerprint has no more bits."""
 
     def number_of(self, case: str, content: str = "") -> int:
         """Return the number of a case, and keep its fingerprint."""
         number = self.numbers.get(case)
         if number is None:
-            # Runs that are compared have the same ids: memory holds each once.
+            # Runs that are compared share ids: memory holds each id once.
             number = self.numbers[sys.intern(case)] = len(self.contents)
             self.contents.append(0)
         self.contents[number] = hash(content)
         return number
 
     def numbers_in(self, other: "Cases") -> "Whole":
-        """Return the number that each of these cases has in `other`, -1 if it is not there."""
+        """Return the number of each of these cases in `other`; -1 if it is missing there."""
         import numpy as np
 
         if other is self:
@@ -41,13 +41,13 @@ class Cases:
         return np.fromiter(found, np.int64, len(self.numbers))
 
     def same_in(self, other: "Cases", numbers: "Whole") -> "Chosen":
-        """Return whether each case, with its number in `other`, has the same content there."""
+        """Return, for each case and its number in `other`, whether the content is equal there."""
         import numpy as np
 
         found: Chosen = np.append(other.contents, 0)[numbers] == self.contents
         return found & (numbers >= 0)
 
     def changed_in(self, other: "Cases") -> int:
-        """Return the number of cases that have another content in `other`."""
+        """Return the number of cases whose content differs in `other`."""
         numbers = self.numbers_in(other)
         return int(((numbers >= 0) & ~self.same_in(other, numbers)).sum())

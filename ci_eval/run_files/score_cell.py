@@ -30,7 +30,7 @@ class Cell:
 
     @property
     def confirmations(self) -> int:
-        """The number of confirming trials, whether they could be observed or not."""
+        """The number of confirming trials, including those that ended in an error."""
         return len(self.confirming) + self.unconfirmed
 
     @property
@@ -83,7 +83,7 @@ class Cell:
         return math.fsum(values) / len(values)
 
     def status(self, facts: CriterionFacts) -> Status:
-        """Return the status; failed if it fails whatever the missing observations."""
+        """Return the status; failed if it fails whatever the missing observations would be."""
         if self.errors:
             best_mean = self.with_missing(best_of(facts))
             fails = self.measured and best_mean is not None and not facts.passes(best_mean)

@@ -1,6 +1,6 @@
 """The values of a run under one criterion, in typed arrays: 12 bytes for an observation.
 
-A `Cell` is made of them when somebody looks at a case, and is forgotten again.
+A `Cell` is only made when a case is read, and is not kept.
 """
 
 import math
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     Chosen = NDArray[bool_]
 
 MEASURED, LOST, CONFIRMING, UNCONFIRMED, SKIPPED = range(5)
-"""Kinds of observations: a value, an error, the same of confirming trials, not applicable."""
+"""Kinds of observations: a value, an error, both for confirming trials, and not applicable."""
 _KINDS = 8
-"""The code of an observation is its kind plus this times its unit: a run, or a round of one."""
+"""The code of an observation is its kind plus this times its unit (a run, or a round of a run)."""
 _CHUNK = 4096
-"""How many cells are prepared at once."""
+"""Number of cells that are prepared at once."""
 
 
 class _Sorted(NamedTuple):
     """Observations by row."""
 
     starts: "Whole"
-    """The place of the first observation of each row, and the end of the last; no row is empty."""
+    """The index of each row's first observation, and the end of the last row; no row is empty."""
     codes: "Codes"
     values: "Floats"
     """0 where nothing was measured."""
@@ -56,7 +56,7 @@ class Column:
         self._numbers = array("i")
         """The number of the case of each row."""
         self._rows = array("i")
-        """The row of each case, -1 if it has none."""
+        """The row of each case; -1 if it has none."""
         self._seconds = array("d")
         """The duration of all trials of each row."""
         self._new = array("i"), array("i"), array("d")
@@ -140,10 +140,10 @@ class Column:
         self._means = None
 
     def pool(self, other: "Column", numbers: "Whole", *, as_unit: bool) -> None:
-        """Add the observations of another column, the cases of whose rows have `numbers` here.
+        """Add the observations of another column; `numbers` are the case numbers of its rows here.
 
-        A number below 0 leaves a row out.  The rounds of `other` count `as_unit`, after those
-        of a case that are there, or as they are.
+        A number below 0 leaves a row out.  The rounds of `other` are added `as_unit`, one unit
+        after a case's existing ones, or unchanged.
         """
         import numpy as np
 
@@ -177,7 +177,7 @@ class Column:
         self._means = None
 
     def rows_of(self, numbers: "Whole") -> "Whole":
-        """Return the row of each of these cases; -1 if it has none, or a number below 0."""
+        """Return the row of each of these cases; -1 if it has none, or if its number is below 0."""
         import numpy as np
 
         rows = np.full(len(self.cases.numbers) + 1, -1)
@@ -187,7 +187,7 @@ class Column:
     # --- Arrays -------------------------------------------------------------------------------
 
     def sorted(self) -> _Sorted:
-        """Return the observations by row, those of a row in the order in which they came."""
+        """Return the observations by row; within a row, in the order in which they were added."""
         import numpy as np
 
         if self._held is not None and not self._new[0]:
@@ -207,7 +207,7 @@ class Column:
         return self._held
 
     def only(self, units: int) -> "Column":
-        """Return a copy with the first `units` alone."""
+        """Return a copy with only the first `units`."""
         held = self.sorted()
         kept = held.codes < units * _KINDS
         found = Column(self.cases)
@@ -240,7 +240,7 @@ class Column:
         return np.array(self._seconds) / np.diff(self.sorted().starts)
 
     def counts(self, *kinds: int) -> "Whole":
-        """Return how many observations of these kinds each row has."""
+        """Return the number of observations of these kinds in each row."""
         import numpy as np
 
         held = self.sorted()
@@ -248,7 +248,7 @@ class Column:
 
     @property
     def units(self) -> "Whole":
-        """The number of units of each row, those before the last measured one included."""
+        """The number of units of each row, up to the last measured one."""
         import numpy as np
 
         rows, codes, _ = self._measured()
@@ -298,7 +298,7 @@ class Column:
         return found
 
     def unit_means(self, rows: "Whole") -> "Floats":
-        """Return the mean of each unit, for those of some rows in which no unit is empty."""
+        """Return the mean of each unit, for those of the `rows` that have no empty unit."""
         import numpy as np
 
         units = self.units[rows]
@@ -310,7 +310,7 @@ class Column:
         return np.fromiter(means, (np.float64, most))
 
     def failing(self, facts: CriterionFacts) -> "Chosen":
-        """Return which rows have values that all fail, confirming ones too, and lack none."""
+        """Return which rows lack no value and fail in all values, including confirming ones."""
         held = self.sorted()
         kinds = held.codes % _KINDS
         good = (kinds == LOST) | (
@@ -334,7 +334,7 @@ class Column:
         return found
 
     def lacking(self, facts: CriterionFacts) -> list[str]:
-        """Return the cases whose missing observations could change the findings on them."""
+        """Return the cases whose missing observations could change their findings."""
         import numpy as np
 
         rows = np.flatnonzero(self.counts(LOST, UNCONFIRMED))
@@ -355,9 +355,9 @@ class Column:
 
 @lru_cache(maxsize=4096)
 def _cell(*observed: tuple[int, float]) -> Cell:
-    """Return a cell with these observations; thousands of cases have the same."""
+    """Return a cell with these observations; cached, because thousands of cases have equal ones."""
     if len(observed) == 1 and observed[0][0] == MEASURED:
-        return Cell(((observed[0][1],),))  # as most are
+        return Cell(((observed[0][1],),))  # the most common form
     units: list[list[float]] = []
     confirming, lost, others = list[float](), list[int](), [0] * _KINDS
     for code, value in observed:

@@ -26,7 +26,7 @@ Exempted = Mapping[tuple[str, str, str], Container[str]]
 """The cases that do not count, by agent, evalset and criterion."""
 _NO_CASES: Exempted = MappingProxyType({})
 _RANKS = {Status.SKIPPED: 0, Status.PASSED: 1, Status.ERROR: 2, Status.FAILED: 3}
-"""Which status of a criterion counts most for a case: a failure is certain, an error is not."""
+"""The status with the highest rank decides a case: a failure is certain, an error is not."""
 
 
 @dataclass

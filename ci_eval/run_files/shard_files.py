@@ -1,8 +1,8 @@
-"""Files of a suite whose cases are divided among several jobs: the plan, and what each job did.
+"""Files of a suite whose cases are divided among several jobs: the plan, and each job's report.
 
 A plan (`ci-eval plan --shards 4 --out plan.json`) names the cases of each shard; `shard.json` lies
 beside the files of a run that was one shard.  Both begin with what all shards must have in common.
-In doubt, `ci-eval merge --redraw-plan redraw.json` writes such a plan for further trials.
+If a result is in doubt, `ci-eval merge --redraw-plan redraw.json` writes a plan for further trials.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,11 +21,11 @@ from ci_eval.text.sanitize import one_line
 from ci_eval.text.yaml_files import read_text
 
 MAX_SHARDS = 1000
-"""The most shards of a suite."""
+"""Maximum number of shards of a suite."""
 MAX_DIFFERENCES = 500
-"""The most characters that name differences."""
+"""Maximum length of a text that names differences, in characters."""
 _MAX_TEXT = 512 * 1024 * 1024
-"""The longest plan, in characters: some million cases."""
+"""Maximum length of a plan, in characters: enough for several million cases."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Shard:
 
 
 class Manifest(Stored):
-    """What the shards of a suite must have in common, as fingerprints where it is long."""
+    """What the shards of a suite must have in common; long values as fingerprints."""
 
     suite: str
     version: str
@@ -86,7 +86,7 @@ class FurtherTrials(Stored):
     """Trials of one arm that were not planned."""
 
     rounds: tuple[Round, Round] = (0, 0)
-    """The first of the rounds, and the one after the last."""
+    """The first round, and the one after the last."""
     pairs: tuple[tuple[str, str], ...] = ()
     """The agents and evalsets whose cases are all tried in these rounds."""
     confirming: Mapping[str, Mapping[str, Mapping[str, tuple[Repeat, Repeat]]]] = {}
@@ -97,7 +97,7 @@ class PlannedRedraw(Stored):
     """A round of further trials that would settle a doubt."""
 
     number: Annotated[int, Field(ge=1, le=MAX_ROUND)] = 1
-    """How many redraws there are with this one."""
+    """The number of this redraw, from 1."""
     reports: str
     """A fingerprint of the reports whose verdict is in doubt."""
     change: FurtherTrials = FurtherTrials()
@@ -108,7 +108,7 @@ class PlannedShard(Stored):
     """The cases of one shard."""
 
     trials: Count
-    """In a redraw, those of both arms."""
+    """The number of its trials; in a redraw, of both arms."""
     expected_s: Seconds | None = None
     """The expected duration in seconds; `None` if no stored run has a duration."""
     cases: Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -128,14 +128,14 @@ class ShardPlan(Stored):
     schema_version: int = SCHEMA_VERSION
     manifest: Manifest
     redraw: PlannedRedraw | None = None
-    """The trials to run of the cases; `None` for the planned ones."""
+    """The further trials to run; `None` for the planned ones."""
     shards: tuple[PlannedShard, ...] = Field(min_length=1, max_length=MAX_SHARDS)
 
     @property
     def way_to_make(self) -> str:
-        """How to make such a plan, for the hint of a message."""
+        """The hint of a message that says how to make such a plan."""
         command = "merge REPORT… --redraw-plan" if self.redraw else "plan --shards N --out"
-        return f"make the plan anew: `ci-eval {command} FILE`"
+        return f"create a new plan: `ci-eval {command} FILE`"
 
     def redraw_of(self, shard: Shard) -> "ShardRedraw | None":
         """Return the further trials of a shard; `None` if it has planned ones."""
@@ -147,9 +147,9 @@ class ShardRedraw(NamedTuple):
     """The further trials of one shard."""
 
     redraw: PlannedRedraw
-    """Those of all shards."""
+    """The redraw of all shards."""
     trials: int
-    """How many are of its cases."""
+    """The number of trials of this shard."""
     way_to_make: str
 
 
@@ -161,7 +161,7 @@ class ShardReport(Stored):
     index: int = Field(ge=1, le=MAX_SHARDS)
     total: int = Field(ge=1, le=MAX_SHARDS)
     assignment: str = ""
-    """The fingerprint of the plan that assigned the cases; empty if their ids did."""
+    """The fingerprint of the plan that assigned the cases; empty if they were assigned by id."""
     redraw: PlannedRedraw | None = None
     """The redraw that the shard is a part of."""
     trials: Count
@@ -185,7 +185,7 @@ class ShardReport(Stored):
 
     @property
     def division(self) -> tuple[int, str, PlannedRedraw | None]:
-        """What it shares with the shards beside it."""
+        """What it has in common with the other shards."""
         return self.total, self.assignment, self.redraw
 
 
@@ -199,7 +199,7 @@ def read_plan(path: Path, *, shown: str) -> ShardPlan:
     """Read a plan.
 
     Raises:
-        UsageError: the file is no valid plan, or has another version.
+        UsageError: the file is not a valid plan, or has another version.
 
     """
     text = read_text(path, shown=shown, most=_MAX_TEXT)

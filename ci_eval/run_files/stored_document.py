@@ -18,7 +18,7 @@ def parsed(text: str, *, shown: str, what: str, key: str) -> JsonText:
     """Parse `text` as an object that has `key`; `what` names the kind of document in a message.
 
     Raises:
-        UsageError: it is no such object.
+        UsageError: it is not such an object.
 
     """
     try:

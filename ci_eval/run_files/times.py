@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def moment(text: str) -> datetime | None:
-    """Parse an ISO 8601 time, as UTC; return `None` if `text` is none."""
+    """Parse an ISO 8601 time, as UTC; return `None` if `text` is not a time."""
     try:
         found = datetime.fromisoformat(text)
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

@@ -16,12 +16,12 @@ _NAMES = re.compile(
     rb'\{("agent":"(?:[^"\\]|\\.)*","evalset":"(?:[^"\\]|\\.)*",'
     rb'"eval_id":"(?:[^"\\]|\\.)*","repeat":[0-9]+),'
 )
-"""The beginning of a line of ours, which names its trial."""
+"""The beginning of a line written by us, which names its trial."""
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Conversations:
-    """The traces of a file by trial; only where they begin is kept in memory."""
+    """The traces of a file by trial; only their offsets are kept in memory."""
 
     def __init__(self, file: IO[bytes] | None) -> None:
         self._file = file
@@ -49,7 +49,7 @@ class Conversations:
 
 
 def _ordered(hashes: "array[int]", offsets: "array[int]") -> "tuple[array[int], array[int]]":
-    """Return hashes in ascending order and their offsets, equal ones in the order of the file."""
+    """Return hashes in ascending order, and their offsets; equal hashes keep the file's order."""
     import numpy as np
 
     order = np.argsort(hashes, kind="stable")
@@ -59,7 +59,7 @@ def _ordered(hashes: "array[int]", offsets: "array[int]") -> "tuple[array[int], 
 
 
 def _names(key: TrialKey) -> bytes:
-    """Return the names of a trial as a line of ours begins with them."""
+    """Return the names of a trial, as a line written by us begins with them."""
     return _ENCODER.encode(names_of(key)).encode()[1:-1]
 
 

@@ -1,4 +1,4 @@
-"""Pure statistics behind a verdict: intervals, tests and corrections of plain numbers.
+"""The statistics behind a verdict: intervals, tests and corrections, on plain numbers.
 
 Imports `records`.
 """

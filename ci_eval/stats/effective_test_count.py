@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ci_eval.stats.permutation import Floats
 
 MAX_GROUPS = 30
-"""More tests than this are treated as independent: simulating them would take too long."""
+"""If there are more tests, they are treated as independent: simulation would take too long."""
 _DRAWS = 100_000
 _SEED = 20_241_102
 
@@ -30,9 +30,9 @@ def effective_size(
 ) -> float:
     """Return the effective number of independent tests at `rate` among those of `groups`.
 
-    `together` has the indices of the groups whose mean is a test of its own; `days` has for each
-    group its agent, all of whose criteria a day moves alike, and the standard deviation that a day
-    adds to the mean of a run.
+    `together` has the indices of the groups whose mean is a test of its own.  `days` has, for each
+    group, its agent and the standard deviation that a day adds to the mean of a run; a day moves
+    all criteria of an agent alike.
     """
     size = len(groups) + bool(together)
     steady = all(len({*each.old}) < 2 for group in groups for each in group.values())

@@ -51,8 +51,8 @@ def exact_interval(successes: float, count: int, rate: float) -> tuple[float, fl
     Whatever the true proportion is, the probability that it lies below the interval is at most
     `rate` (0 to 0.5), and above it, too, if the trials are independent (Clopper and Pearson, "The
     use of confidence or fiducial limits illustrated in the case of the binomial", 1934).
-    `successes` may be a sum of values between 0 and 1: a sum of passes and failures with the same
-    mean varies at least as much.
+    `successes` may be a sum of values between 0 and 1, because a sum of passes and failures with
+    the same mean varies at least as much.
     """
     if not count:
         return None

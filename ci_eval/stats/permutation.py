@@ -1,7 +1,7 @@
 """Fisher's permutation test over cases: exchanges which runs of a case count as the new ones.
 
-If a change made nothing worse, the new runs of each case could as well have been any others of its
-runs.  The p-value is the share of all exchanges whose statistic is as low as the observed one; it
+If a change made nothing worse, the new runs of each case are interchangeable with its other runs.
+The p-value is the share of all exchanges whose statistic is as low as the observed one; it
 is exact for any distribution of the scores (Fisher, "The Design of Experiments", 1935, section 21;
 Phipson and Smyth, 2010, for sampled instead of enumerated exchanges).  It is also monotone: a new
 score that gets worse never becomes less significant.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 EXACT = 1 << 16
 """Up to this number, all exchanges are enumerated; otherwise they are sampled."""
 MAX_ROWS = 500
-"""More cases than this are merged into this many rows, each exchanged as one."""
+"""If there are more cases, they are merged into this many rows, each exchanged as one."""
 _MAX_WAYS = 1024
 """Maximum number of exchanges of one case to sample from."""
 _SEED = 20_241_101
@@ -59,7 +59,7 @@ class Sample(NamedTuple):
 
 
 class Samples(Protocol):
-    """The samples of a group by place: a dictionary, or what makes them when they are needed."""
+    """The samples of a group by place: a dictionary, or an object that makes them on demand."""
 
     def __len__(self) -> int: ...
 
@@ -80,7 +80,7 @@ class Permuted:
     complete: bool
     """Whether `others` are all possible values, including the observed one."""
     moved: "Floats | None" = None
-    """The values with noise that all cases have in common, if there is any."""
+    """`others` with noise that all cases share, if there is any."""
 
     @property
     def lower(self) -> float:
@@ -88,10 +88,10 @@ class Permuted:
         return self._share(lambda others: others <= self.observed + _NEAR)
 
     def with_noise(self, spread: float, freedom: int, *, draws: int) -> "Permuted":
-        """Return the same with noise that all cases have in common.
+        """Return the same with added noise that all cases share.
 
-        The noise has Student's distribution with this `spread` and these degrees of freedom; it is
-        the same, but for its spread, in every call with the same `draws`.
+        The noise has Student's distribution with this `spread` and these degrees of freedom.  Apart
+        from its spread, it is the same in every call with the same `draws`.
         """
         if self.others is None:
             return self
@@ -168,7 +168,7 @@ def mean_of(tests: Sequence[Permuted]) -> Permuted:
 def difference(one: Permuted, other: Permuted) -> Permuted:
     """Return the difference of two mean differences that were exchanged together.
 
-    What both have in common, such as noise, is not in it.
+    Whatever both share, such as noise, cancels out.
     """
     if one.others is None or other.others is None:
         return Permuted(one.observed - other.observed, None, complete=True)

@@ -1,16 +1,16 @@
 """Finding a secret in a text, however programs encoded it.
 
-A secret that an agent was given seldom comes back verbatim: it appears in JSON within JSON, in a
-URL or in a request header.  So a text is decoded before it is searched (`Reading`): escapes of
-JSON, Python, C, HTML and URLs are resolved, however often they were applied, and whitespace,
-backslashes (which programs add at line breaks and in quotes) and colours are removed.  The secret
-is decoded the same way and then searched for in plain; in hexadecimal, joined or with a separator
-or `0x` between the bytes; and in base64, of the plain text or its JSON escape, in both alphabets
-and as part of a longer text.
+An agent's output seldom repeats a secret verbatim: it appears in JSON within JSON, in a URL or in a
+request header.  So a text is decoded before it is searched (`Reading`): escapes of JSON, Python, C,
+HTML and URLs are resolved, however often they were applied, and whitespace, backslashes (which
+programs add at line breaks and in quotes) and colours are removed.  The secret is decoded in the
+same way and then searched for in three forms: as plain text; in hexadecimal, joined or with a
+separator or `0x` between the bytes; and in base64, of the plain text or its JSON escape, in both
+alphabets and as part of a longer text.
 
-The search must be fast if nothing is found, which is nearly always the case: every encoding of the
-secret contains, except for whitespace, one of a few short pieces (anchors).  A text is only
-decoded if its `squeezed` form contains one of them.
+The search must be fast if nothing is found, which is nearly always the case.  Except for
+whitespace, every encoding of the secret contains one of a few short pieces (anchors); a text is
+only decoded if its `squeezed` form contains one of them.
 """
 
 import json
@@ -43,7 +43,7 @@ SEQUENCE = r"""
 
 
 class Spellings:
-    """The possible encodings of a text; finds them in another text."""
+    """The possible encodings of a text, to be found in another text."""
 
     def __init__(self, text: str, *, encoded: bool = True) -> None:
         self._text = text
@@ -84,7 +84,7 @@ class Spellings:
 
 
 def literally(text: str) -> set[str]:
-    """Return the usual encodings of `text`, each without what depends on its surroundings."""
+    """Return the usual encodings of `text`, without the parts that depend on its surroundings."""
     as_json = json.dumps(text)[1:-1]
     found = {text, as_json, quote(_bytes(text), safe=""), _bytes(text).hex()}
     for core in (*_cores(text), *_cores(as_json)):
@@ -116,7 +116,7 @@ _BEHIND = re.compile(r"[A-Za-z0-9+/]?={0,2}")
 def _cores(text: str) -> list[str]:
     """Return the base64 characters of `text` that do not depend on its surroundings.
 
-    There are three variants, as the number of preceding bytes modulo 3 is 0, 1 or 2.
+    There are three variants: the number of preceding bytes modulo 3 is 0, 1 or 2.
     """
     data = _bytes(text)
     cores = []
@@ -151,8 +151,8 @@ _WHOLLY = [
         (r"\\{0,8}", r"\\u[\da-fA-F]{4}"),
     )
 ]
-"""Runs of escapes, in which even plain letters may be escaped.  Each begins with a fixed text,
-which Python finds fast."""
+"""Runs of escapes, in which even plain letters may be escaped.  Each pattern begins with a fixed
+text, which Python finds fast."""
 _PATTERN = r"""
     (?P<utf16> \\+u [dD][89abAB][0-9a-fA-F]{2} \\+u [dD][c-fC-F][0-9a-fA-F]{2}
                | \\+u [0-9a-fA-F]{4} )
@@ -173,7 +173,7 @@ _APART = re.compile(rf"(?: [0-9a-fA-F]{{2}} {_JOINT} (?:[0-9a-fA-F]{{2}})*? ){{3
 """Several separated hexadecimal bytes."""
 _SHAPES = bytes.maketrans(b"0123456789abcdefABCDEF:,;._|-X", b"0" * 22 + b":" * 7 + b"x")
 _SHAPES_APART = (b"00:00", b"00:0x00", b"000x00")
-"""Two separated bytes, in the shape of a text: looking for these is much faster than `_APART`."""
+"""Shapes of two separated bytes: searching a text's shape is much faster than `_APART`."""
 _PREFIX = r"\\x (?=(?:[0-9a-fA-F]{2}){4})"
 """PostgreSQL's prefix of hexadecimal digits; elsewhere it escapes a single byte."""
 _IN_HEX_SEEN = re.compile(rf"{_PREFIX} | {_JOINT}", re.VERBOSE)
@@ -201,7 +201,7 @@ def squeezed(text: str) -> str:
 
 
 def readings(text: str) -> list["Reading"]:
-    """Return the decodings of `text`: in full, and without what is invisible or a separator."""
+    """Return the decodings of `text`: in full, and without invisible characters or separators."""
     seen = [Reading(text)]
     if _HIDDEN.search(text):
         seen.append(Reading(text, _SHOWN))

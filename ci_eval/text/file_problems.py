@@ -18,10 +18,10 @@ class FileProblems:
     def add(
         self, message: str, line: int, where: str = "", *, severity: Severity = "error"
     ) -> None:
-        """Note a problem.
+        """Add a problem.
 
         Raises:
-            UsageError: the limit is reached; it has all problems noted so far.
+            UsageError: the limit is reached; lists all problems so far.
 
         """
         self.found.append(Problem(message, self._shown, line, where, severity))

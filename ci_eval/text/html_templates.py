@@ -1,7 +1,7 @@
-"""Templates of HTML, for `report.html`: what they output is escaped, whatever it is.
+"""HTML templates for `report.html`; everything that they output is escaped.
 
-No template can turn that off: the environment has no filter `safe`, and markup of ours is handed
-over as `markupsafe.Markup`.
+No template can turn that off: the environment has no filter `safe`, and our own markup is passed as
+`markupsafe.Markup`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ def environment() -> Any:
 
 
 def render(template: str, values: Mapping[str, Any], *, markup: Mapping[str, str]) -> str:
-    """Render the template file `template`; texts of `markup` are ours, and not escaped."""
+    """Render the template file `template`; the texts in `markup` are ours and are not escaped."""
     from markupsafe import Markup
 
     safe = {name: Markup(text) for name, text in markup.items()}  # noqa: S704  # only texts of ours are given as markup
@@ -50,9 +50,9 @@ def render(template: str, values: Mapping[str, Any], *, markup: Mapping[str, str
 def fragment(names: Iterable[str]) -> str:
     """Return the fragment of the address of a case in `report.html`.
 
-    `names` are those of its agent, its evalset and itself.
+    `names` are the names of its agent, its evalset and the case itself.
     """
-    # As its script writes them: encodeURIComponent for each name, then for the whole.
+    # Encoded as in the script of the page: encodeURIComponent for each name, then for the whole.
     path = "/".join(quote(name, safe="!~*'()", errors="replace") for name in names)
     return f"#case={quote(path, safe='')}"
 

@@ -12,14 +12,14 @@ from ci_eval.text import json_text
 from ci_eval.text.yaml_files import MAX_WALKED, Loc, reading
 
 MAX_ELEMENT_CHARS = 64 * 1024 * 1024
-"""The longest element of a streamed array; a longer one is an error and never fills memory."""
+"""Maximum length of an element of a streamed array; a longer one is an error, to save memory."""
 _CHUNK = 1 << 20
 _LONGEST_WORD = 16
-"""Any JSON token but a string is known to be invalid after this many characters."""
+"""Any JSON token except a string is certainly invalid after this many characters."""
 
 
 Refuse = Callable[[str, int], None]
-"""Reports an error in a line of the given number."""
+"""Function that reports an error in the line of the given number."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Element:
     text: str
     """The text in the file."""
     is_begin: bool = False
-    """Whether it is no element but marks the start of an array."""
+    """True if it is not an element but marks the start of an array."""
 
     def line_of(self, loc: Loc) -> int:
         """Return the line, in the file, of the value at `loc` inside this element."""
@@ -53,8 +53,8 @@ class JsonFile:
     def head(self) -> Any:
         """Return the beginning of the document, enough to detect its format.
 
-        For a list, a list of its first element.  For an object, the members that begin in the
-        first MiB; their lists are also cut to the first element.
+        For a list, returns a list of its first element.  For an object, returns the members that
+        begin in the first MiB; lists in them are also cut to the first element.
         """
         with reading(self._path, shown=self._shown) as file:
             return _head(_Cursor(file, self._shown, self._max_depth))
@@ -194,7 +194,7 @@ class _Cursor:
             yield name
 
     def _items(self, opening: str, closing: str) -> Iterator[None]:
-        """Consume a list or an object, except for its items, before each of which it yields."""
+        """Consume a list or an object; yields before each item, which the caller consumes."""
         self.take(opening)
         if self.peek() == closing:
             self.take(closing)
@@ -211,7 +211,7 @@ class _Cursor:
             held = len(self._text) - self._at
             try:
                 value, end = json_text.decode(self._text, self._at, max_depth=self._max_depth)
-                # A number at the end of the window may continue after it.
+                # A number at the end of the window may continue beyond it.
                 if end <= len(self._text) - _LONGEST_WORD or not self._more():
                     break
             except json_text.NotJsonError as exc:

@@ -22,8 +22,8 @@ TRACE_DEPTH = MAX_DEPTH + 10
 RESULT_DEPTH = TRACE_DEPTH + 10
 """The maximum depth of a result, which quotes traces as evidence."""
 MAX_VALUES = 5_000_000
-"""The maximum number of values in one document or one element of a streamed array: each takes over
-100 bytes of memory, but only two in the text."""
+"""The maximum number of values in one document or one element of a streamed array: a value takes
+over 100 bytes of memory, but may take only two in the text."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -133,7 +133,7 @@ def _is_refused(found: re.Match[str]) -> bool:
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
-    """Return True if a JSON value is a number; in Python, booleans are numbers, too."""
+    """Return True if a JSON value is a number; unlike in Python, a boolean is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -1,6 +1,6 @@
 """Extracting all texts from a record, at any depth, and putting changed ones back.
 
-Fields with fixed values (`Literal`) are left out: a record with others would be invalid.
+Fields with fixed values (`Literal`) are skipped, because other values would be invalid.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ class Leaves:
 
 
 Change = Callable[[str, Kind], str]
-"""Returns the new text for a text."""
+"""Function that returns the new text for a text."""
 
 
 def _changed(value: Any, change: Change, *, is_json: bool = False) -> Any:
@@ -64,7 +64,7 @@ def _changed_items(value: Mapping[Any, Any], change: Change) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for key, each in value.items():
         name = change(key, "key") if type(key) is str else key
-        while name in found:  # several keys are replaced by the same name
+        while name in found:  # several keys may be replaced by the same name
             name += "'"
         found[name] = _changed(each, change, is_json=True)
     return found

@@ -1,8 +1,8 @@
-"""Redaction of secrets in all output: agents may say or print the credentials they were given.
+"""Redaction of secrets in all output: agents may say or print their credentials.
 
-Traces are scored unredacted, so that a criterion can detect a leak; they are redacted when they
-are written.  The name of its variable, as `[API_KEY]`, replaces a secret.  Secrets are found in any
-usual encoding (`encodings.py`), even split over consecutive values.  Deliberate hiding, such as
+Traces are scored unredacted, so that a criterion can detect a leak; they are redacted when they are
+written.  A secret is replaced by the name of its variable, as `[API_KEY]`.  Secrets are found in
+any usual encoding (`encodings.py`), even split over consecutive values.  Deliberate hiding, such as
 reversing or encrypting, cannot be detected: redaction helps against accidents and naive attempts.
 """
 
@@ -26,9 +26,9 @@ M = TypeVar("M", bound="Record")
 MIN_CHARS = 8
 """Shorter values are ignored: they are placeholders, and would match ordinary words."""
 MIN_CUT = 100
-"""Shorter texts are never truncated ones."""
+"""Shorter texts are never truncated."""
 MAX_PARTS = 2_000
-"""The maximum number of lines of one value to search for."""
+"""Maximum number of lines of one value to search for."""
 _SECRET = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR)|^GIT_CONFIG_VALUE_"
     r"|JWT|COOKIE|WEBHOOK|CONNECTION_?STRING|_(?:PASS|PWD|PAT|PEM|DSN)$",
@@ -59,7 +59,7 @@ class Secrets:
         """The names and the full values."""
         self._named: dict[str, str] = {}
         self._anchors: dict[str, list[tuple[Spellings, str]]] = {}
-        """The anchors to search for, each with the values it may belong to."""
+        """The anchors to search for, each with the values to which it may belong."""
         for name, value in self.given:
             self._add(f"[{name}]", _parts(value), encoded=True)
             # An encoded multi-line key is found as a whole.
@@ -123,7 +123,7 @@ class Secrets:
     def _within(
         self, texts: list[str], chosen: Iterable[int], between: str
     ) -> Iterator[tuple[int, list["Span"]]]:
-        """Search the joined `chosen` texts; yield the index of each that has matches, and these."""
+        """Search the joined `chosen` texts; yield the index and the spans of each with matches."""
         numbers = list(chosen)
         spans = self._spans(between.join(texts[number] for number in numbers))
         if not spans:
@@ -154,7 +154,7 @@ class Secrets:
         ]
 
     def _cut_off(self, text: str) -> list["Span"]:
-        """Return the spans of partial secrets at the ends and the gaps of a truncated text."""
+        """Return the spans of partial secrets at the ends and at the gaps of a truncated text."""
         if len(text) < MIN_CUT:
             return []
         cuts = [(0, 0), (len(text), len(text))]
@@ -250,7 +250,7 @@ def logins(text: str) -> Iterator[str]:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """Yield a value and its parts that are secret by themselves: logins, secrets in JSON."""
+    """Yield a value, and the parts of it that are secret by themselves: logins, secrets in JSON."""
     value = value.strip()
     yield value
     yield from logins(value)
@@ -339,12 +339,12 @@ class _Stream:
 
     @contextmanager
     def _reader_may_leave(self) -> Iterator[None]:
-        """Drop what nobody reads any more; the exit code still says how the command ended."""
+        """Discard output once the reader is gone; the exit code still tells the outcome."""
         try:
             yield
         except BrokenPipeError:
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())  # so that Python's last flush succeeds, too
+            os.dup2(nowhere, self._stream.fileno())  # so that Python's final flush succeeds
             os.close(nowhere)
 
     def writelines(self, lines: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Sanitizing of untrusted text: removes or makes visible what is dangerous to show anywhere."""
+"""Sanitizing of untrusted text: removes dangerous characters or makes them visible."""
 
 import re
 
@@ -14,17 +14,17 @@ _UNSEEN = re.compile(
     "\u180b-\u180f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # format controls of some scripts
     "\U000e0000-\U000e0fff]"  # tags: text that only machines read
 )
-"""Characters that reorder, hide or break text; joiners, which scripts need, stay."""
+"""Characters that reorder, hide or break text; joiners stay, because some scripts need them."""
 
 _MARKS = (
     "[\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u064b-\u065f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
     "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f]"
 )
 _STACK = re.compile(f"({_MARKS}{{4}}){_MARKS}+")
-"""More combining marks on a letter than any language uses: they cover other lines or hide text."""
+"""More combining marks on a letter than any language uses, which cover other lines or hide text."""
 
 REPLACEMENT = "\ufffd"
-"""Replaces what cannot be shown."""
+"""Replaces characters that cannot be shown."""
 
 
 def without_sequences(text: str) -> str:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 CLOSE = 0.61
 """How similar a name must be to be suggested, from 0 to 1."""
 MAX_NAMED = 20
-"""The most names that a message lists."""
+"""Maximum number of names that a message lists."""
 
 
 def as_share(given: float, most: float) -> str:

@@ -1,6 +1,6 @@
 """Escaping of untrusted text, formatting of numbers, and templates.
 
-Text from agents, evalsets, judges and users is hostile until it went through one of these:
+Text from agents, evalsets, judges and users is hostile until it has passed one of these filters:
 
 =================== =======================================================================
 `markdown`          running text in Markdown: paragraphs, table cells, also inside HTML tags
@@ -12,9 +12,9 @@ Text from agents, evalsets, judges and users is hostile until it went through on
 `workflow_command`  one line that a GitHub runner executes
 =================== =======================================================================
 
-None of them fails on any text.  `render` fills a template from `templates/`; every value goes
-through `markdown` unless it went through another filter, so a template cannot output untrusted
-text unescaped.
+No filter fails on any text.  `render` fills a template from `templates/`; every value passes
+through `markdown` unless it has passed another filter, so a template cannot output untrusted text
+unescaped.
 """
 
 import html
@@ -44,9 +44,9 @@ _LINKED = re.compile(
     r"|[0-9a-f]{6}(?=[0-9a-f])",  # at least 7 digits of a commit
     re.IGNORECASE,
 )
-"""Starts of what GitHub or GitLab turn into a mention, an issue, an emoji or a link."""
+"""Starts of texts that GitHub or GitLab turn into a mention, an issue, an emoji or a link."""
 ADDRESS = re.compile(r"https?://[\w.:-]+(/[\w.~/#%+=-]*)?", re.ASCII)
-"""The address of a web page that can be linked: without a query, and without a sign of Markdown."""
+"""The address of a web page that can be linked: no query, no characters special in Markdown."""
 _LINKED_IN_CODE = re.compile(r"@(?=\S)|:(?=//)|www(?=\.)", re.IGNORECASE)
 """Starts of links that are recognised even inside an HTML code element."""
 
@@ -70,7 +70,7 @@ def code(text: str, limit: int = 120) -> str:
     """Return `text` as a code span.
 
     A text with backticks or bars, which could end the span or its table cell, becomes an HTML
-    element instead; so the surrounding text never matters.
+    element instead, so the result is safe in any surrounding text.
     """
     line = one_line(text, limit)
     plain = line and not set(line) & {"`", "|"}
@@ -94,7 +94,7 @@ def block(lines: str, language: str = "") -> str:
 
 
 def link(address: str, text: "str | _Safe") -> str:
-    """Return a Markdown link to a web page; only its text if the address is not a plain one."""
+    """Return a Markdown link to a web page, or only its text if the address is not plain."""
     shown = _output(text)
     return f"[{shown}]({address})" if ADDRESS.fullmatch(address) else shown
 
@@ -102,7 +102,7 @@ def link(address: str, text: "str | _Safe") -> str:
 def _without_comments(text: str) -> str:
     """Return the text of a code element without anything that looks like one of our comments.
 
-    These comments mark the parts of a document; a parser need not know which of it is code.
+    These comments mark the parts of a document, and a parser need not know which parts are code.
     """
     return text.replace("<!--", f"<{_BREAK}!--")
 
@@ -119,7 +119,7 @@ _ATTACHMENT = re.compile(r"\[\[(?=ATTACHMENT\|)", re.IGNORECASE)
 def xml(text: str) -> str:
     """Return `text` for XML, as text or between the quotes of an attribute.
 
-    Breaks up the syntax with which readers of test results link or upload a file.
+    Breaks up the syntax by which readers of test results link or upload a file.
     """
     kept = _NOT_XML.sub(REPLACEMENT, without_sequences(text))
     kept = _ATTACHMENT.sub("[ [", kept)
@@ -127,7 +127,7 @@ def xml(text: str) -> str:
 
 
 def terminal(text: str, limit: int = 500) -> str:
-    """Return `text` as one line of a log, which no runner takes for a command."""
+    """Return `text` as one line of a log that no CI runner takes for a command."""
     line = one_line(text, limit)
     return f": {line[1:]}" if line.startswith("::") else line
 
@@ -150,7 +150,7 @@ def workflow_command(
     file: str = "",
     line: int | None = None,
 ) -> str:
-    """Return the command with which a GitHub runner annotates `line` of `file`."""
+    """Return the workflow command by which a GitHub runner annotates `line` of `file`."""
     place = {"file": file, "line": str(line or "") if file else "", "title": title}
     known = [f"{name}={command_property(value)}" for name, value in place.items() if value]
     return f"::{level} {','.join(known)}::{command_data(message)}"

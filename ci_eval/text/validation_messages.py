@@ -40,7 +40,7 @@ _SAID = {
 }
 _FOUND = {list: "a list", tuple: "a list", dict: "an object", type(None): "nothing"}
 _IN_UNION = re.compile(r"<\w+>|function-\w+\[.*\]", re.DOTALL)
-"""Steps that unions add to the location of an error; they do not exist in the file."""
+"""Steps that unions add to the location of an error, but that do not exist in the file."""
 
 
 class Fault(NamedTuple):
@@ -52,7 +52,7 @@ class Fault(NamedTuple):
     kind: str
     """Pydantic's type of the error, such as `missing` or `string_type`."""
     key: str
-    """The last step of pydantic's location; of a missing key, the key."""
+    """The last step of pydantic's location; for a missing key, the key itself."""
 
 
 def errors_in(error: ValidationError, model: type[BaseModel]) -> Iterator[Fault]:
@@ -66,7 +66,7 @@ def errors_in(error: ValidationError, model: type[BaseModel]) -> Iterator[Fault]
     }
     for detail in details:
         if detail["type"] == "missing" and detail["loc"] in misspelt:
-            continue  # the unknown key that stands for it is an error already
+            continue  # its misspelt key is reported as unknown already
         steps, kind = detail["loc"], detail["type"]
         message, key = _message(detail, model, steps), str(steps[-1]) if steps else ""
         shown = steps[:-1] if kind == "missing" else steps
@@ -133,7 +133,7 @@ def _is_share(model: type[BaseModel], loc: Loc) -> bool:
 
 
 def validated(model: type[M], value: Any, **more: Any) -> M:
-    """Return `value`, which a user wrote, as a `model`: a boolean is not a number.
+    """Return `value`, which a user wrote, as a `model`; a boolean does not count as a number.
 
     Raises:
         ValidationError: it is invalid.
@@ -181,7 +181,7 @@ def _unknown(key: str, model: type[BaseModel]) -> str:
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
-    """Return the innermost model on the way along `loc` into `model`."""
+    """Return the innermost model on the path `loc` into `model`."""
     annotation: Any = model
     for step in loc:
         if isinstance(step, str):

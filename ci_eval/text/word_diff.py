@@ -5,9 +5,9 @@ from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
 MAX_WORDS = 2_000
-"""The most words of each text that are compared."""
+"""Maximum number of words of each text to compare."""
 _ALIKE = 0.3
-"""Texts with a smaller share of common words are shown as a whole, one after the other."""
+"""Texts with a smaller share of common words are shown in full, one after the other."""
 
 
 class Words(NamedTuple):

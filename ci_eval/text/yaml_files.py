@@ -19,19 +19,19 @@ Loc = Sequence[int | str]
 """The path to a value: keys and indices, from the outside in."""
 
 MAX_TEXT = 64 * 1024 * 1024
-"""The longest file that is read as a whole, in characters."""
+"""Maximum length of a file that is read at once, in characters."""
 MAX_CONFIG = 1024 * 1024
-"""The longest configuration, in characters."""
+"""Maximum length of a configuration, in characters."""
 MAX_YAML_NODES = 200_000
-"""The most values a YAML file may expand to; anchors can make a small file huge."""
+"""Maximum number of values a YAML file may expand to; anchors can make a small file huge."""
 MAX_YAML_DEPTH = 100
-"""The maximum nesting depth of YAML; the parser's only limit is its stack."""
+"""Maximum nesting depth of YAML; the parser itself is only limited by its stack."""
 MAX_KEY = 100
-"""The most characters of a key that a message shows."""
+"""Maximum number of characters of a key that a message shows."""
 MAX_WALKED = 4 << 30
-"""The largest JSON document that is streamed, such as a run or a baseline, in bytes."""
+"""Maximum size of a streamed JSON document, such as a run or a baseline, in bytes."""
 MAX_LINES = 64 << 30
-"""The largest JSON Lines file, such as `traces.jsonl`, in bytes."""
+"""Maximum size of a JSON Lines file, such as `traces.jsonl`, in bytes."""
 _MAX_BITS = 1023
 """The maximum size of an integer, so that it is finite as a float."""
 _CHUNK = 1 << 20
@@ -144,7 +144,7 @@ class Document:
         return Problem(message, self.shown, self.line(loc), dotted(loc), severity)
 
     def placed(self, problems: Iterable[Problem], loc: Loc) -> list[Problem]:
-        """Return problems; those without a file are of the value at `loc`."""
+        """Return `problems`; those without a file get the location of the value at `loc`."""
         return [each if each.file else self.problem(each.message, loc) for each in problems]
 
 
@@ -182,7 +182,7 @@ def parse_yaml(text: str, *, shown: str) -> Document:
 
 
 def _cause(exc: Any, text: str) -> tuple[str, int | None]:
-    """Return the cause of a syntax error, and its line: where it began, if that is known."""
+    """Return the cause of a syntax error, and the line where it began, if known."""
     is_begun = exc.context_mark and exc.context in _BEGUN
     mark = exc.context_mark if is_begun else exc.problem_mark or exc.context_mark
     if mark is None:
@@ -207,7 +207,7 @@ def _cause(exc: Any, text: str) -> tuple[str, int | None]:
 
 
 _BEGUN = ("while scanning a quoted scalar", "while scanning a simple key")
-"""What a parser was doing when it met an error whose cause is where that began."""
+"""What the parser was doing if the cause of an error is at the line where it began."""
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _PLAIN = {
     "null": (re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),

@@ -39,7 +39,7 @@ const MARKS = {
   q: "exempt",
   "-": "",
 };
-/** What can be shown: its name in the address, its label, and the cases. @type {[string, string, (n: number) => boolean][]} */
+/** What can be selected: its name in the address, its label, and the cases. @type {[string, string, (n: number) => boolean][]} */
 const SHOWN = [
   ["", "all cases", () => true],
   ["failed", "failed", (n) => index.status[n] === "f"],
@@ -323,7 +323,7 @@ async function drawCase(n) {
       make("div", {}, make("h3", {}, before.length ? "With this change" : "Trials"), ...spreads(trials), ...drawn(trials, first)),
       ...(before.length ? [make("div", {}, make("h3", {}, "Before this change"), ...spreads(before), ...drawn(before, 0))] : []),
     ),
-    ...(missing ? [make("p", {}, `The details of ${missing} of its trials are left out, so that this file stays small: run.json and traces.jsonl, beside it, have them.`)] : []),
+    ...(missing ? [make("p", {}, `The details of ${missing} of its trials are left out to keep this file small; see run.json and traces.jsonl beside it.`)] : []),
   );
   const turn = state().get("turn");
   const target = turn ? section.querySelector(`[data-turn="${CSS.escape(turn)}"]`) : null;
@@ -369,7 +369,7 @@ function spreads(trials) {
   return items.length ? [make("ul", {}, ...items)] : [];
 }
 
-/** The trials of a case, those that are alike once; `open` is open. @param {(Trial | undefined)[]} trials @param {number} open */
+/** The trials of a case, equal ones shown once; the trial `open` is unfolded. @param {(Trial | undefined)[]} trials @param {number} open */
 function drawn(trials, open) {
   /** @type {Map<string, {first: Trial, names: string[], isOpen: boolean}>} */
   const groups = new Map();
@@ -392,7 +392,7 @@ function drawn(trials, open) {
 /** @param {Trial} each @param {string[]} names @param {boolean} isOpen */
 function drawTrial(each, names, isOpen) {
   const all = names.length > 3 ? `${names.length} trials` : names.join(", ");
-  const what = names.length > 1 ? `${all}, which are alike` : all;
+  const what = names.length > 1 ? `${all}, all with the same result` : all;
   const more = each.attempts ? ` · ${each.attempts} attempts` : "";
   const time = each.seconds ? ` · ${lasting(each.seconds)}` : "";
   return make(
@@ -506,7 +506,7 @@ function bubble(kind, who, text, cited) {
   return make("div", { class: `bubble ${kind}` }, make("b", {}, who), ...marked(text, cited));
 }
 
-/** How long the turn took, and which part the model and the tools. @param {Turn} turn @param {number} longest */
+/** How long the turn took, and how much of it the model and the tools took. @param {Turn} turn @param {number} longest */
 function waterfall(turn, longest) {
   const seconds = turn.seconds ?? 0;
   const [model, tool] = [turn.model ?? 0, turn.tool ?? 0];

@@ -78,7 +78,7 @@ OPENAI = {"provider": "openai", "model": "gpt-5"}
 VERTEX = {"provider": "vertex", "model": "gemini-2.5-pro"}
 RECORDED = {"recorded": "old.jsonl"}
 ANOTHER = "criterion safety changed its options"
-MOVED = "judge: another provider or address"
+MOVED = "judge: provider or address changed"
 
 
 def judge(before: Keys, after: Keys, said: str, **beside: Any) -> Change:
@@ -88,7 +88,7 @@ def judge(before: Keys, after: Keys, said: str, **beside: Any) -> Change:
 
 def simulator(after: Keys) -> Change:
     given = {**JUDGED, "judge": OPENAI}
-    said = "simulator: users are simulated otherwise"
+    said = "simulator: users are simulated differently"
     return Change(given, {**given, "simulator": after}, said)
 
 
@@ -183,7 +183,7 @@ CHANGES: dict[str, Change] = {
     "criteria.enabled": criteria(WORDS, WORDS | {"enabled": False}, "criterion c is disabled"),
     "criteria.tier": criteria(WORDS, WORDS | {"tier": "warn"}, "tier of c: block → warn"),
     "criteria.max_growth": criteria(SLOW, SLOW | {"max_growth": 0.2}, "max_growth of c: 0.1 → 0.2"),
-    "criteria.env": criteria(CODE, CODE | {"env": {"LENIENT": "1"}}, "criterion c: another 'env'"),
+    "criteria.env": criteria(CODE, CODE | {"env": {"LENIENT": "1"}}, "criterion c: 'env' changed"),
     "preset": Change(
         {"preset": "regression"},
         {"preset": []},
@@ -526,7 +526,7 @@ def test_each_option_of_a_criterion_has_a_fingerprint_or_is_told(name, option):
         warnings.simplefilter("ignore")  # a value of another type
         compared = after.options() != before.options()
         said = [*surroundings("c", after, before)]
-    assert compared or said == [f"criterion c: another {option!r}"]
+    assert compared or said == [f"criterion c: {option!r} changed"]
 
 
 def made(name: str) -> AnyCriterion:

@@ -158,7 +158,7 @@ def test_a_merge_base_that_the_clone_lacks_is_named_and_the_change_is_judged_alo
     ended = shallow.ci_eval("run", **env)
 
     unknown = (
-        "this change weakens its own gate: what it changes is unknown: the clone lacks the merge"
+        "this change weakens its own gate: cannot tell what it changes: the clone lacks the merge"
     )
     assert unknown in ended.out
     assert f"the clone lacks the merge base {parent[:7]}" in ended.out

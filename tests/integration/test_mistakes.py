@@ -160,7 +160,7 @@ MISTAKES = [
     Mistake(
         "an evalset as the configuration",
         "run -c evals/smoke.yaml",
-        ["evals/smoke.yaml:1: is an evalset, not a configuration; name it under `evalsets:`"],
+        ["evals/smoke.yaml:1: is an evalset, not a configuration; list it under `evalsets:`"],
     ),
     Mistake(
         "criteria as a list",
@@ -412,7 +412,7 @@ MISTAKES = [
     Mistake(
         "JSON Lines in a JSON file",
         "validate",
-        ["evals/a.json:2: has several JSON values, one a line; name the file *.jsonl"],
+        ["evals/a.json:2: has several JSON values, one per line; name the file *.jsonl"],
         config=("smoke.yaml", "a.json"),
         files={"evals/a.json": '{"prompt": "a", "expected": "b"}\n' * 2},
     ),

@@ -234,7 +234,7 @@ def test_a_plan_of_a_redraw_is_of_one_commit(redrawn, tmp_path):
     ended = suite.ci_eval("run", "--shard", "1/3", "--plan", "redraw.json")
 
     assert (ended.code, "it differs in the commit" in ended.err) == (4, True)
-    assert "make the plan anew: `ci-eval merge REPORT… --redraw-plan FILE`" in ended.err
+    assert "create a new plan: `ci-eval merge REPORT… --redraw-plan FILE`" in ended.err
 
 
 @pytest.mark.parametrize("change", ["more", "fewer", "unknown", "twice", "endless"])

@@ -178,7 +178,7 @@ EDITS = [
     ("1/shard.json", '"total": 3', '"total": 4', "its cases were assigned differently"),
     ("1/shard.json", '"index": 1', '"index": 0', "must be at least 1, found 0"),
     ("1/shard.json", '"trials": ', '"trials": 1', "trials, but has "),
-    ("1/shard.json", '_version": 1', '_version": 0', "has schema version 0, this version"),
+    ("1/shard.json", '_version": 1', '_version": 0', "has schema version 0; this version"),
     ("1/shard.json", '"attempt": 1', "", "is not JSON"),
     ("1/run.json", '"results"', "", "expected a name in double quotes"),
     ("1/run.json", '"case":"c', '"case":"x', "no shard has a result for bot on smoke/"),

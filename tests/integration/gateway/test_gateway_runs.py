@@ -158,7 +158,7 @@ def test_a_miss_on_a_fork_asks_for_a_run_of_a_maintainer(project, models):
     assert "a maintainer needs to record the case again" in project.errors()["c0"][1]
     comment = (project.folder / "out/comment.md").read_text()
     assert "\n**Next:** ask a maintainer to record the cases again, since pull" in comment
-    assert "from forks get no keys. Do not merge before: what" in comment
+    assert "from forks get no keys. Do not merge until then: what" in comment
     assert "reproduce it" not in comment
     page = (project.folder / "out/report.html").read_text()
     assert "Ask a maintainer to record the cases again: " in page

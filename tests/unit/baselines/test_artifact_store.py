@@ -246,7 +246,7 @@ def test_what_says_that_it_is_of_something_else_is_passed_over(
     (line,) = said
     assert line == (
         "2 artifacts 'ci-eval-baseline' skipped: "
-        "1 of another commit than its workflow's, 1 of another suite"
+        "1 of a commit other than its workflow's, 1 of another suite"
     )
 
 

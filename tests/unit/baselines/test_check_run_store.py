@@ -341,7 +341,7 @@ NO_DIGEST = "check run 500: is not a digest of a run"
         (digest(DOCUMENT, packed="AAAAA"), NO_DIGEST),
         (
             digest(DOCUMENT, version=2),
-            ("check run 500: has a digest of version 2, this version of ci-eval reads 1"),
+            ("check run 500: has a digest of version 2; this version of ci-eval reads 1"),
         ),
         (digest(DOCUMENT, length=len(DOCUMENT) - 1), DIFFERS),
         (digest(DOCUMENT, length=len(DOCUMENT) + 1), DIFFERS),

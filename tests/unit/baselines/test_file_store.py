@@ -181,7 +181,7 @@ def document(**changes: object) -> str:
         (document(results=...), "base/line.json:1: is not a baseline of ci-eval"),
         (
             document(schema_version=2),
-            "base/line.json:1: has schema version 2, this version of ci-eval reads 1",
+            "base/line.json:1: has schema version 2; this version of ci-eval reads 1",
         ),
         (document(runs={}), "base/line.json:2: 'run_id' is missing"),
         (document(runs=[5]), "base/line.json:2: expected an object, found 5"),

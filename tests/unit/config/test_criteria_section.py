@@ -74,7 +74,7 @@ def test_a_criterion_is_a_threshold_or_options(tmp_path: Path) -> None:
 def test_a_threshold_that_every_score_reaches_is_warned_of(tmp_path: Path) -> None:
     _, problems = from_yaml(tmp_path, "\n  response_match_score: 0\n")
     (said,) = problems
-    assert "no score misses the threshold 0, so this fails no case" in said
+    assert "every score meets the threshold 0, so no case can fail" in said
 
 
 @pytest.mark.parametrize(

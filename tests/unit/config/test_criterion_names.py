@@ -93,9 +93,9 @@ def test_a_name_with_a_prefix_or_of_one_system_means_the_same_everywhere(
 
 def test_a_short_name_that_means_a_model_is_remarked_on_where_a_like_one_asks_none() -> None:
     model = resolve("response_match", "adk")
-    said = "means 'agentflow/response_match_score', which asks a model; "
+    said = "means 'agentflow/response_match_score', which calls a model; "
     assert (
-        surprising("response_match", model, "adk") == f"{said}'adk/response_match_score' asks none"
+        surprising("response_match", model, "adk") == f"{said}'adk/response_match_score' does not"
     )
     assert surprising("response_match", model, "agentflow") == ""
     assert surprising("response_match_score", resolve("response_match_score", "adk"), "adk") == ""

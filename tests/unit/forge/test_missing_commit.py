@@ -41,7 +41,7 @@ def test_its_files_are_in_our_view_alone(shallow: Repo, tmp_path: Path) -> None:
 def test_what_a_commit_object_may_name_as_its_parent_is_not_fetched(
     shallow: Repo, name: str
 ) -> None:
-    assert fetch_missing(Clone(shallow.folder, ENV), name) == "its name is no commit"
+    assert fetch_missing(Clone(shallow.folder, ENV), name) == "its name is not a commit hash"
 
 
 def test_one_that_the_remote_lacks_is_an_error_in_its_words(shallow: Repo) -> None:

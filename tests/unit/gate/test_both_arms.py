@@ -108,7 +108,7 @@ def test_a_criterion_that_rose_less_than_the_others_is_in_doubt():
     run, columns, stored, arm = of_two(good_day[0], ";", good_day[1])
     delta, _ = compare(run, columns, stored, GATE, base=arm).deltas
     assert (delta.outcome, delta.effect) == ("inconclusive", 0)
-    assert delta.reason == "behind the other criteria or the newest stored run"
+    assert delta.reason == "worse than the other criteria or the newest stored run"
     found = criteria(good_day[0], f"{GOOD};{GOOD}", good_day[1])
     assert {name: each.worse for name, each in found.items()} == {"c": True, "d": False}
 

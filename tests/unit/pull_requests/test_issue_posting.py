@@ -252,7 +252,7 @@ def test_on_gitlab_a_duplicate_is_closed(lab: FakeGitLab) -> None:
 
 def test_an_unknown_user_of_gitlab_is_named(lab: FakeGitLab) -> None:
     [said] = posted(FAILED, lab.schedule_env, Issue(assignees=("nobody",)))
-    assert said == "no issue: GitLab has no user 'nobody', whom `assignees` names"
+    assert said == "no issue: GitLab has no user 'nobody'; correct `assignees` in the configuration"
     assert lab.issues == []
 
 

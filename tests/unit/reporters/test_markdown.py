@@ -306,7 +306,7 @@ def test_what_vanished_has_a_next_step_though_no_case_shows_it() -> None:
     gone = (Vanished(kind="case", name="weighs", where="smoke"),)
     report = compared(make_report("greets pass 0.9 was 0.9"), vanished=gone)
     shown = comment(with_verdict(report, outcome="failed"))
-    assert "**Next:** put back what is gone, or accept it with `gate.on_vanished: warn`." in shown
+    assert "**Next:** restore what is gone, or accept it with `gate.on_vanished: warn`." in shown
 
 
 def test_measures_have_a_table_of_their_own() -> None:
@@ -550,10 +550,10 @@ def many(count: int, *, name: str = "case", evidence: dict[str, Json] | None = N
 
 def test_cases_that_fail_alike_are_one_entry_that_names_them() -> None:
     text = comment(make_report(" / ".join(f"c{n} fail 0.2 was 0.9" for n in range(4))))
-    assert "4 cases broke: `c0` (tool calls, response) and 3 alike." in text
+    assert "4 cases broke: `c0` (tool calls, response) and 3 like it." in text
     assert text.count("<summary><code>c") == 1
-    assert "<summary><code>c0</code> and 3 alike · tool calls, response · 3 of 3" in text
-    assert "\nFail alike: `c1`, `c2`, `c3`\n" in text
+    assert "<summary><code>c0</code> and 3 like it · tool calls, response · 3 of 3" in text
+    assert "\nSame failure: `c1`, `c2`, `c3`\n" in text
 
 
 def test_the_first_line_counts_and_names_only_cases_that_block() -> None:

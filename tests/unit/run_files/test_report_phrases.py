@@ -213,7 +213,7 @@ BEFORE = USED.model_copy(update={"calls": 200, "cost_usd": 0.31})
             24,
             (
                 "240 model calls, 120k tokens, $0.35, 2 answers with an error, 1 retry, "
-                "12 faults on purpose"
+                "12 injected faults"
             ),
         ),
         (

@@ -205,11 +205,11 @@ def test_evidence_may_nest_as_deep_as_results_do(path: Path) -> None:
         ('{"meta', "run.json:1: is not JSON: unterminated string"),
         (
             '{\n"schema_version": 2, "meta": 5}',
-            "run.json:2: has schema version 2, this version of ci-eval reads 1",
+            "run.json:2: has schema version 2; this version of ci-eval reads 1",
         ),
         (
             '{"schema_version": "1"}',
-            "run.json:1: has schema version '1', this version of ci-eval reads 1",
+            "run.json:1: has schema version '1'; this version of ci-eval reads 1",
         ),
         ('{"schema_version": 1,\n"meta": 5}', "run.json:2: expected an object, found 5"),
     ],

@@ -71,5 +71,5 @@ def test_a_run_that_is_not_compared_says_why(capsys):
     assert lines[1].endswith("  yes")
     assert lines[2].endswith("  no: of this commit itself")
     assert lines[3].endswith("  no: enough runs are nearer")
-    assert lines[4].endswith("  no: of no ancestor of the merge base")
+    assert lines[4].endswith("  no: not an ancestor of the merge base")
     assert lines[-1].endswith("would be compared with 1 of 4 stored runs")

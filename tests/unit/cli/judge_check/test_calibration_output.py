@@ -61,16 +61,16 @@ def test_grades_are_shown_with_how_far_apart_they_are(shown):
     lines = shown((item(0.25), says(0.75)), (item(0.75), says(0.75)))
 
     # apart by 0.5 and 0; standard error 0.25, t of one degree 12.706
-    assert "2 scores, apart by 0.250 (0.000 to 3.427)" in lines
-    assert "the judge's are higher by +0.250 (-2.927 to 3.427)" in lines
+    assert "2 scores: mean absolute difference 0.250 (0.000 to 3.427)" in lines
+    assert "the judge scores higher by +0.250 (-2.927 to 3.427)" in lines
     assert "- a (line 3): people say fail (0.250), the judge says pass (0.750)" in lines
 
 
 def test_people_who_disagree_are_shown(shown):
     lines = shown((item(1.0, 1.0, 0.0), says(1.0)), (item(1.0, 0.0, name="line 3"), says(1.0)))
 
-    # one of the three pairs on the first, none of the one on the second
-    assert any(line.startswith("people agree with each other in 1 of 4 (25.0%)") for line in lines)
+    # one of the three pairs on the first, none of the one on the second assert
+    any(line.startswith("people agree with each other in 1 of 4 pairs (25.0%)") for line in lines)
     assert lines[lines.index("people are divided on (1):") + 1] == "- line 3"
 
 
