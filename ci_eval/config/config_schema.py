@@ -189,7 +189,8 @@ class GateOptions(Record):
     confirm: Literal["both", "candidate", "off"] = "both"
     """How `rerun` settles a doubt. `both`: also run the agents of the merge base in the same job,
     and compare with them; if that is impossible, the report says why, and only more repeats of the
-    change are run. `candidate`: only run more repeats of the change. `off`: neither."""
+    change are run. `candidate`: only run more repeats of the change. `off`: neither. The store
+    `merge_base` runs the merge base in any case."""
     rerun_budget: float = Field(default=10.0, ge=1, le=100)
     """The maximum number of trials with `rerun`, of the change and of the merge base together, as
     a multiple of the planned trials; at least 30 more than planned, unless it is 1."""

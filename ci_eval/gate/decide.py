@@ -54,6 +54,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     loosened: Sequence[str] = (),
     lacking: str = "",
     unconfirmed: str = "",
+    base_is_new: bool = False,
     exemptions: Sequence[Excused] = (),
     unused: bool = False,
     missing_shards: Sequence[str] = (),
@@ -65,8 +66,9 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
 
     `loosened` is how the change weakens the gate, beyond what the comparison found; `lacking` is
     why something could not be measured, and `unconfirmed` why the merge base could not be run, if
-    known; `exemptions` are the entries of `gate.accept` and `gate.quarantine`; `unused` is True if
-    runs are stored but none of them is comparable; `missing_shards` have no report.
+    known, and `base_is_new` True if it has nothing to run yet; `exemptions` are the entries of
+    `gate.accept` and `gate.quarantine`; `unused` is True if runs are stored but none of them is
+    comparable; `missing_shards` have no report.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
@@ -82,7 +84,9 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
         reasons.append(_weakened(loosened, options))
     if mode != "threshold":
         reasons += gate.changes(comparison) if comparison else ()
-        reasons += gate.missing_baseline(comparison, unconfirmed) if lacks else ()
+        reasons += (
+            gate.missing_baseline(comparison, unconfirmed, is_new=base_is_new) if lacks else ()
+        )
     reasons += reasons_of(exemptions, is_compared=compared)
     if missing_shards:
         noun = "shard" if len(missing_shards) == 1 else "shards"
@@ -95,6 +99,8 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     undecided = ""
     if outcome == "passed":
         undecided = what_would_decide(comparison if compared else None, options, reasons)
+        if unconfirmed and not (compared or base_is_new or mode == "threshold"):
+            undecided = "to decide it, make the merge base run (see below)"
     return Verdict(
         outcome=outcome,
         mode=mode,
@@ -217,14 +223,20 @@ class _Gate:
         severity = "blocks" if outcome == "regressed" else SEVERITIES[self.options.on_inconclusive]
         return "warns" if severity == "blocks" and tier == "warn" else severity
 
-    def missing_baseline(self, comparison: Comparison | None, unconfirmed: str) -> Iterator[Reason]:
-        """Yield the consequence of a missing baseline, as `gate.on_missing` sets it."""
+    def missing_baseline(
+        self, comparison: Comparison | None, unconfirmed: str, *, is_new: bool
+    ) -> Iterator[Reason]:
+        """Yield the consequence of a missing baseline, as `gate.on_missing` sets it.
+
+        A merge base that has something to run, but could not be run, leaves a doubt.
+        """
         severity, therefore = _MISSING[self.options.on_missing]
         what = "no case of the baseline is comparable" if comparison else "no baseline yet"
         if self.unused and not comparison:
             what = "no stored run fits this one; `ci-eval baseline show` says why"
         if unconfirmed and not comparison:
-            yield _not_run(unconfirmed)
+            doubt = "info" if is_new else SEVERITIES[self.options.on_inconclusive]
+            yield _not_run(unconfirmed, doubt)
             what = "nothing to compare with"
         yield reason("no_baseline", severity, f"{what}: {therefore}")
 
@@ -273,8 +285,8 @@ def _of_merge_base(comparison: Comparison) -> Iterator[Reason]:
         yield _not_run(comparison.unconfirmed)
 
 
-def _not_run(why: str) -> Reason:
-    return reason("unconfirmed", "info", f"the merge base could not be run: {why}")
+def _not_run(why: str, severity: ReasonSeverity = "info") -> Reason:
+    return reason("unconfirmed", severity, f"the merge base could not be run: {why}")
 
 
 def _unjudged(found: Named) -> str:

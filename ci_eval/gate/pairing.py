@@ -128,8 +128,9 @@ def vanished(meta: RunMeta, now: Columns, past: Past) -> Iterator[Vanished]:
     old = past.columns
     agents, evalsets, criteria = ({key[position] for key in now.groups} for position in range(3))
     seen: set[Vanished] = set()
-    for (agent, evalset, criterion), before in old.groups.items():
-        column = now.groups.get((agent, evalset, criterion))
+    for key in dict.fromkeys((*old.groups, *past.meta.gone_groups)):
+        agent, evalset, criterion = key
+        before, column = old.groups.get(key, Column()), now.groups.get(key)
         is_here = column is not None and not _is_silent(meta.criteria[criterion], before, column)
         if is_here or criterion in meta.disabled:
             continue

@@ -217,6 +217,9 @@ class RunMeta(Stored):
     """The shards without a report, such as `3/7`, if the run was merged from shards."""
     gone: Mapping[str, tuple[str, ...]] = {}
     """In a run of the merge base: its cases that the change lacks, by evalset."""
+    gone_groups: tuple[tuple[str, str, str], ...] = ()
+    """In a run of the merge base: what it scores and the change does not, by agent, evalset and
+    criterion."""
     from_fork: bool = False
     """Whether it evaluates a pull request from a fork, which gets no secrets."""
 

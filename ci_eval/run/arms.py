@@ -118,6 +118,8 @@ class Confirmation(NamedTuple):
     """The number of trials of the merge base."""
     unconfirmed: str = ""
     """Why agents could not be run although the verdict was in doubt; empty if they could."""
+    base_is_new: bool = False
+    """Whether the merge base has nothing to run yet."""
 
 
 NOT_CONFIRMED = Confirmation()
@@ -161,7 +163,8 @@ def confirmed_by(base: Collected) -> Confirmation:
     for result in base.run.results():
         failing.add(result)
     meta = failing.without(base.run.meta)
-    past = Past(meta, base.tally.columns) if meta.agents else None
+    is_base = meta.agents or meta.gone or meta.gone_groups
+    past = Past(meta, base.tally.columns) if is_base else None
     return Confirmation(past, base.tally.trials, failing.reason)
 
 
@@ -196,6 +199,8 @@ class Arms:
     base: Arm | None = None
     unconfirmed: str = ""
     """Why there is no base arm although the verdict was in doubt; empty if there is one."""
+    base_is_new: bool = False
+    """Whether the merge base has nothing to run yet."""
     _alike: frozenset[str] = frozenset()
     """The agents whose model calls are replayed, with the same answers in both arms."""
     _meta: RunMeta = field(init=False)
@@ -265,8 +270,11 @@ class Arms:
     @property
     def _may_prepare(self) -> bool:
         """True if the base arm would be prepared once the verdict is in doubt."""
-        confirm = self.change.plan.config.gate.confirm
-        return self.base is None and confirm == "both" and not self.unconfirmed
+        config = self.change.plan.config
+        is_wanted = config.gate.confirm == "both" or bool(
+            config.baseline and not config.baseline.stores
+        )
+        return self.base is None and is_wanted and not self.unconfirmed
 
     @property
     def _still(self) -> frozenset[str]:
@@ -300,11 +308,12 @@ class Arms:
         try:
             found = self.stack.enter_context(base_arm(plan, context, next(iter(commits), None)))
         except NoBaseArmError as exc:
-            self.unconfirmed = str(exc)
+            self.unconfirmed, self.base_is_new = str(exc), exc.is_new
             return
         self._alike = found.alike
         meta = describe(found.plan, found.context, self.outputs.folder)
-        self._meta = meta.model_copy(update={"commit": found.commit, "gone": found.gone})
+        gone = {"gone": found.gone, "gone_groups": found.gone_groups}
+        self._meta = meta.model_copy(update={"commit": found.commit, **gone})
         outputs = replace(
             self.outputs,
             folder=base_folder(self.outputs.folder),
@@ -317,7 +326,7 @@ class Arms:
     def confirmation(self) -> Confirmation:
         """Return the confirmation by the base arm, once its run is written."""
         if self.base is None:
-            return Confirmation(unconfirmed=self.unconfirmed)
+            return Confirmation(unconfirmed=self.unconfirmed, base_is_new=self.base_is_new)
         return confirmed_by(self.base.collector.collected())
 
 

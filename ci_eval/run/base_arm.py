@@ -40,7 +40,14 @@ MAX_REASON = 300
 
 
 class NoBaseArmError(Exception):
-    """The agents of the merge base cannot be run; the message says why."""
+    """The agents of the merge base cannot be run; the message says why.
+
+    `is_new` is True if the merge base has nothing to run yet.
+    """
+
+    def __init__(self, message: str, *, is_new: bool = False) -> None:
+        super().__init__(message)
+        self.is_new = is_new
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,8 @@ class BaseArm:
     commit: str
     gone: Mapping[str, tuple[str, ...]]
     """The cases of the merge base that the change lacks, by evalset."""
+    gone_groups: tuple[tuple[str, str, str], ...]
+    """What the merge base scores and the change does not: agent, evalset and criterion."""
     alike: frozenset[str]
     """The agents whose model calls are replayed, with the same answers as in the change."""
 
@@ -85,7 +94,8 @@ def _available(context: RunContext, commit: str | None) -> str:
         raise NoBaseArmError(missing)
     if commit is None:
         if not (clone.head and clone.view.parents(clone.head)):
-            raise NoBaseArmError("there is no earlier commit yet; later commits will be compared")
+            message = "there is no earlier commit yet; later commits will be compared"
+            raise NoBaseArmError(message, is_new=True)
         raise NoBaseArmError(
             "the merge base is unknown; name the base branch in `baseline.base`, and fetch it"
         )
@@ -109,7 +119,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     path = own.root / planned.config.path.name
     if not path.is_file():
         where = f"{planned.config.shown} is not in the merge base {commit[:7]}"
-        raise NoBaseArmError(f"{where}; changes are compared once it is merged")
+        raise NoBaseArmError(f"{where}; changes are compared once it is merged", is_new=True)
     config = configuration.load(path, shown=f"{commit[:7]}:{planned.config.shown}", context=own)
     own = handed_secrets.with_secrets(own, config)
     before = plan(config, own, repeats=1)
@@ -121,19 +131,21 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
         for trial in replace(planned, pairs=pairs, repeats=1).trials()
         if known.get(trial.key.place) == trial.fingerprint
     )
-    if not places:
-        raise NoBaseArmError("no agent can run any case that the merge base also has")
     pairs = {pair: each for pair, each in pairs.items() if any(pair == p[:2] for p in places)}
-    mixed = replace(planned.config, agents=agents)
+    run = planned.config.run.model_copy(update={"timeout_s": config.run.timeout_s})
+    mixed = replace(planned.config, agents=agents, run=run)
     names = () if planned.filtered else {**planned.evalsets, **before.evalsets}
     gone = {name: found for name in names if (found := _gone(planned, before, name))}
+    groups = () if planned.filtered else tuple(_gone_groups(planned, before))
+    if not (places or gone or groups):
+        raise NoBaseArmError("no agent can run any case that the merge base also has")
     alike = frozenset(
         name
         for name, agent in agents.items()
         if _answers(agent, own) == _answers(planned.config.agents[name], context) != ""
     )
     arm = replace(planned, config=mixed, pairs=pairs, places=places)
-    return BaseArm(arm, own, commit, gone, alike)
+    return BaseArm(arm, own, commit, gone, groups, alike)
 
 
 def _answers(agent: Agent, context: RunContext) -> str:
@@ -161,6 +173,13 @@ def _gone(planned: Plan, before: Plan, evalset: str) -> tuple[str, ...]:
     return tuple(each for each in cases if each not in now)
 
 
+def _gone_groups(planned: Plan, before: Plan) -> Iterator[tuple[str, str, str]]:
+    """Yield each agent, evalset and criterion of the merge base that the change does not run."""
+    for pair, criteria in before.pairs.items():
+        kept = planned.pairs.get(pair, {})
+        yield from ((*pair, name) for name in criteria if name not in kept)
+
+
 def _of_base(planned: Plan, mode: str, name: str, options: ModelOptions) -> ModelOptions:
     """Return the options of an agent of the merge base, with the mode and limits of the run."""
     return options.in_mode(mode).within(gateway_options(planned.config.agents[name]))
@@ -182,10 +201,10 @@ def _own_context(context: RunContext, tree: Path, root: Path) -> RunContext:
 
 
 def _agents(planned: Plan, before: Plan) -> Mapping[str, Agent]:
-    """Return the agents of the merge base that the change has, too."""
+    """Return the agents of the merge base that the change has, too; none if it renamed all."""
     found = {name: before.config.agents.get(name) for name, _ in planned.pairs}
     agents = {name: own for name, agent in found.items() if agent and (own := agent.of_base())}
-    if not agents:
+    if not agents and any(found.values()):
         names = ", ".join(found)
         raise NoBaseArmError(f"the merge base has no separate version of: {names}")
     return agents

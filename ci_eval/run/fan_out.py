@@ -130,6 +130,11 @@ class FanOut:
         reasons = [each.report.unconfirmed for each in self.found]
         return one_line(reasons[0], MAX_REASON) if all(reasons) else ""
 
+    @property
+    def base_is_new(self) -> bool:
+        """True if the merge base has nothing to run yet."""
+        return all(each.report.base_is_new for each in self.found)
+
     def _results(
         self,
         arm: Arm,

@@ -43,6 +43,8 @@ class ShardRun(NamedTuple):
     duration_s: float
     unconfirmed: str
     """Why the agents of the merge base could not be run as planned; empty if they could."""
+    base_is_new: bool
+    """Whether the merge base has nothing to run yet."""
 
 
 def run(
@@ -78,7 +80,9 @@ def run(
         for line in merge_cassettes(plan.config, context, shards):
             context.say(line)
     with _observing(plan, context, outputs, baseline, meta) as arms:
-        arms.unconfirmed = shards.planned.unconfirmed if shards else ""
+        if shards:
+            arms.unconfirmed = shards.planned.unconfirmed
+            arms.base_is_new = shards.planned.base_is_new
         asyncio.run(_execute_and_score(arms, _rounds(arms, shards)))
     collected = arms.change.collector.collected()
     report = compare_and_decide(
@@ -119,7 +123,8 @@ def run_shard(
         asyncio.run(_execute_and_score(arms, rounds))
     took = time.monotonic() - began
     base = arms.confirmation().trials  # writes the results of the base arm
-    return ShardRun(arms.change.collector.collected(), base, took, arms.unconfirmed)
+    collected = arms.change.collector.collected()
+    return ShardRun(collected, base, took, arms.unconfirmed, arms.base_is_new)
 
 
 def _prepare(plan: Plan, context: RunContext, outputs: Outputs) -> Baseline | None:

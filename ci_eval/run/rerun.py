@@ -169,7 +169,7 @@ def next_round(
     results of the merge base so far; `None` if its agents cannot be run.
     """
     gate = plans.change.config.gate
-    if gate.never_confirms:
+    if gate.mode == "threshold":
         return None
     done = tally.trials + (base[1].trials if base else 0)
     beside = Past(base[0], base[1].columns) if base else None
@@ -177,7 +177,7 @@ def next_round(
         if not base[1].trials:
             return Redraws(base=Redraw(range(1), frozenset(plans.base.pairs)))
         past = [beside]
-    if not past:
+    if gate.never_confirms or not past:
         return None
     examined = examine(meta, tally.columns, past, gate, beside)
     redraws = affordable(wanted(examined, gate), plans, done)

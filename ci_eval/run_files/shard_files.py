@@ -177,6 +177,8 @@ class ShardReport(Stored):
     """The number of times that this workflow run was started."""
     unconfirmed: str = ""
     """Why the agents of the merge base could not be run, if they had to be."""
+    base_is_new: bool = False
+    """Whether the merge base has nothing to run yet."""
 
     @property
     def shard(self) -> Shard:

@@ -372,6 +372,74 @@ def test_without_stored_runs_the_first_pull_request_is_compared(suite):
     assert "'c7'" in worse.out
 
 
+@pytest.mark.parametrize(
+    "gate",
+    some(
+        [
+            "on_inconclusive: fail",
+            "on_inconclusive: warn",
+            "on_inconclusive: pass",
+            "confirm: candidate",
+            "confirm: off",
+        ],
+        1,
+    ),
+)
+def test_without_stored_runs_no_setting_skips_the_comparison(suite, gate):
+    config = CONFIG.replace("store: file", "store: merge_base").replace("0.8", "0.3")
+    suite.begin(10, **{"ci-eval.yaml": f"{config}gate: {{{gate}}}\n"})
+    ended = suite.change("def answer(message):\n    return 'no no yes'\n")
+
+    assert ended.code == 1, ended.out
+    assert "the merge base scores higher in the same job" in ended.out
+
+
+def test_without_stored_runs_a_timeout_of_the_change_does_not_stop_the_merge_base(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    slow = "import time\n\ndef answer(message):\n    time.sleep(0.5)\n    return 'yes'\n"
+    suite.begin(3, **{"ci-eval.yaml": config, "bot.py": slow})
+    quick = config.replace("concurrency: 2", "concurrency: 2, timeout_s: 0.3")
+    suite.commit("quick", **{"ci-eval.yaml": quick})
+
+    assert suite.change(YES).code == 0
+    assert suite.report()["comparison"]["base_trials"] == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "gone"),
+    some(
+        [
+            ("agents: {bot:", "agents: {robot:", "agent 'bot'"),
+            ("evalsets: {smoke:", "evalsets: {other:", "evalset 'smoke'"),
+            (
+                "{response_match_score: 0.8}",
+                "{rouge: {use: response_match_score, threshold: 0.8}}",
+                "criterion 'response_match_score'",
+            ),
+        ],
+        1,
+    ),
+)
+def test_what_a_change_renames_blocks_without_stored_runs_too(suite, old, new, gone):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(3, **{"ci-eval.yaml": config})
+    suite.commit("rename", **{"ci-eval.yaml": config.replace(old, new)})
+    ended = suite.change(YES)
+
+    assert ended.code == 1, ended.out
+    assert f"in the baseline but not in this run: {gone}" in ended.out
+
+
+def test_cases_that_a_change_renames_all_block_without_stored_runs_too(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(3, **{"ci-eval.yaml": config})
+    suite.commit("rename", **{"evals/smoke.csv": evalset(3).replace("\nc", "\nd")})
+    ended = suite.change(YES)
+
+    assert ended.code == 1, ended.out
+    assert "in the baseline but not in this run: case 'c0' on smoke" in ended.out
+
+
 def test_a_case_that_a_change_removes_or_renames_blocks_without_stored_runs_too(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(5, **{"ci-eval.yaml": config})
@@ -466,7 +534,13 @@ def test_a_store_of_nothing_says_why_there_is_nothing_to_compare_with(suite):
     assert "the merge base could not be run" in ended.out
     assert "not ready" in ended.out
     assert "nothing to compare with: judged by thresholds alone" in ended.out
+    assert "NOT DECIDED" in ended.out
     assert ended.code == 0
+    comment = (suite.folder / "ci-eval-report/comment.md").read_text()
+    assert "Nothing to compare with: the merge base could not be run." in comment
+
+    suite.commit("strict", **{"ci-eval.yaml": f"{config}gate: {{on_inconclusive: fail}}\n"})
+    assert suite.ci_eval("run").code == 1
 
 
 def test_while_nothing_is_stored_thresholds_decide_and_the_merge_base_is_not_run(suite):

@@ -72,6 +72,7 @@ class ShardOption:
             workflow_run=ci_job.run_link(self._env),
             attempt=ci_job.attempt(self._env),
             unconfirmed=done.unconfirmed,
+            base_is_new=done.base_is_new,
         )
 
 

@@ -131,7 +131,7 @@ def test_a_table_of_other_kinds_has_no_facts_of_criteria() -> None:
     (line,) = [
         line for line in table(catalogue("agents"), 500).splitlines() if "recorded  " in line
     ]
-    assert re.fullmatch(r"  recorded +Recorded conversations: [\w`, -]+\.", line)
+    assert re.fullmatch(r"  recorded +Recorded conversations, from [\w`, -]+\.", line)
     assert table({"agents": []}, 500) == "agents\n"
 
 
