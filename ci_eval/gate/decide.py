@@ -99,8 +99,6 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     undecided = ""
     if outcome == "passed":
         undecided = what_would_decide(comparison if compared else None, options, reasons)
-        if unconfirmed and not (compared or base_is_new or mode == "threshold"):
-            undecided = "to decide it, make the merge base run (see below)"
     return Verdict(
         outcome=outcome,
         mode=mode,
@@ -235,8 +233,8 @@ class _Gate:
         if self.unused and not comparison:
             what = "no stored run fits this one; `ci-eval baseline show` says why"
         if unconfirmed and not comparison:
-            doubt = "info" if is_new else SEVERITIES[self.options.on_inconclusive]
-            yield _not_run(unconfirmed, doubt)
+            fails = self.options.on_inconclusive == "fail"
+            yield _not_run(unconfirmed, "info" if is_new else "blocks" if fails else "warns")
             what = "nothing to compare with"
         yield reason("no_baseline", severity, f"{what}: {therefore}")
 

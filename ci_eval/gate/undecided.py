@@ -21,6 +21,8 @@ def what_would_decide(
     """Name what would decide a verdict that blocks nothing; empty if nothing is in doubt."""
     if comparison and _is_in_doubt(comparison):
         return f"to decide it, {_way_out(comparison, gate)}"
+    if any(each.kind == "unconfirmed" and each.severity == "warns" for each in reasons):
+        return "to decide it, make the merge base run (see below)"
     if any(each.kind == "floor" for each in reasons):
         return "to decide it, add cases, or set gate.floors: point"
     return ""
