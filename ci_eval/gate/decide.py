@@ -76,7 +76,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     # A case that fails anyway may still have regressed in what is missing.
     compared = comparison is not None and mode != "threshold"
     errors = totals.incomplete if compared else totals.errors
-    gate = _Gate(options, totals, groups, lacking, errors, unused)
+    gate = _Gate(options, totals, groups, lacking, errors, unused, unconfirmed, base_is_new)
     reasons = [*gate.floors(by_threshold=by_threshold)]
     if not by_threshold and options.min_pass_rate is None:
         reasons += gate.failed_before(comparison)
@@ -84,9 +84,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
         reasons.append(_weakened(loosened, options))
     if mode != "threshold":
         reasons += gate.changes(comparison) if comparison else ()
-        reasons += (
-            gate.missing_baseline(comparison, unconfirmed, is_new=base_is_new) if lacks else ()
-        )
+        reasons += gate.missing_baseline(comparison) if lacks else ()
     reasons += reasons_of(exemptions, is_compared=compared)
     if missing_shards:
         noun = "shard" if len(missing_shards) == 1 else "shards"
@@ -123,6 +121,10 @@ class _Gate:
     """Number of cases with missing observations that could change the verdict."""
     unused: bool
     """Whether there are stored runs."""
+    unconfirmed: str
+    """Why the merge base could not be run, if known."""
+    base_is_new: bool
+    """Whether the merge base has nothing to run yet."""
 
     @property
     def tolerated(self) -> bool:
@@ -221,9 +223,7 @@ class _Gate:
         severity = "blocks" if outcome == "regressed" else SEVERITIES[self.options.on_inconclusive]
         return "warns" if severity == "blocks" and tier == "warn" else severity
 
-    def missing_baseline(
-        self, comparison: Comparison | None, unconfirmed: str, *, is_new: bool
-    ) -> Iterator[Reason]:
+    def missing_baseline(self, comparison: Comparison | None) -> Iterator[Reason]:
         """Yield the consequence of a missing baseline, as `gate.on_missing` sets it.
 
         A merge base that has something to run, but could not be run, leaves a doubt.
@@ -232,9 +232,10 @@ class _Gate:
         what = "no case of the baseline is comparable" if comparison else "no baseline yet"
         if self.unused and not comparison:
             what = "no stored run fits this one; `ci-eval baseline show` says why"
-        if unconfirmed and not comparison:
+        if self.unconfirmed and not comparison:
             fails = self.options.on_inconclusive == "fail"
-            yield _not_run(unconfirmed, "info" if is_new else "blocks" if fails else "warns")
+            doubt: ReasonSeverity = "blocks" if fails else "warns"
+            yield _not_run(self.unconfirmed, "info" if self.base_is_new else doubt)
             what = "nothing to compare with"
         yield reason("no_baseline", severity, f"{what}: {therefore}")
 
