@@ -55,7 +55,7 @@ class GitStore(FileStore):
     def _committed(self, suite: str, lineage: Lineage, context: RunContext) -> list[Past]:
         repository = context.clone.view
         inside = self._inside(context.clone, context)
-        commits = self._commits(repository, lineage)
+        commits = self._commits(repository, lineage, context.clone.head)
         found = _find(repository, commits, inside, is_partial=context.clone.is_partial)
         if found is None:
             return []
@@ -70,7 +70,7 @@ class GitStore(FileStore):
                 raise fault(f"cannot be read from git: {exc}", shown) from exc
             return of_suite(stored_runs(copy, shown), suite, shown)
 
-    def _commits(self, repository: Repository, lineage: Lineage) -> Sequence[str]:
+    def _commits(self, repository: Repository, lineage: Lineage, head: str | None) -> Sequence[str]:
         """Return the commits to search, nearest first; the first is in this clone."""
         commits: Sequence[str] = lineage.ancestors
         if self.ref:
@@ -79,6 +79,10 @@ class GitStore(FileStore):
                 message = f"the baseline was not loaded: there is no {self.ref!r} in this clone"
                 raise BaselineError(message, hint=_DEEPER)
             commits = repository.first_parents(start, self.search)
+        elif not commits and head and repository.parents(head):
+            raise BaselineError(
+                "the baseline was not loaded: the merge base is unknown", hint=_NAMED
+            )
         elif commits and repository.commit(commits[0]) is None:
             message = (
                 f"the baseline was not loaded: the commit to compare with, {commits[0][:12]}, "
@@ -105,6 +109,7 @@ class GitStore(FileStore):
 
 
 _DEEPER = "check out with `fetch-depth: 0`, or fetch it"
+_NAMED = "fetch the base branch, and name it in `baseline.base`"
 
 
 class _Found(NamedTuple):

@@ -92,19 +92,11 @@ class Origin:
         return f"commit {self.commit} on branch {self.branch}, {self.created}"
 
 
-def trace(
-    clone: Clone,
-    *,
-    base: str | None,
-    search: int,
-    commit: str | None = None,
-    guesses: bool = True,
-) -> Lineage:
+def trace(clone: Clone, *, base: str | None, search: int, commit: str | None = None) -> Lineage:
     """Return the lineage of the checkout, or of a `commit` that the clone has.
 
     `base` is the branch to compare with.  The default is the target branch of the pull request,
     else the branch that was pushed, else the default branch.  At most `search` commits are read.
-    If the clone lacks the base branch, this `guesses` that the parent belongs to it.
     """
     view = clone.view
     head = view.commit(commit) if commit else clone.head
@@ -116,8 +108,8 @@ def trace(
     if branch is None and view.query("for-each-ref", "--count=1", "refs/remotes"):
         # Perhaps only the branch of the change was fetched; then its parent is not the merge base.
         return Lineage(own=own, shallow=shallow)
-    start = _start(clone, head, branch, search, guesses=guesses)
-    changes = start != own
+    start = _start(clone, head, branch, search)
+    changes = start is None or start != own
     if not changes:
         start = next(iter(view.parents(head)), None)
     # A shallow clone may know the name of a commit that it lacks.
@@ -125,14 +117,14 @@ def trace(
     return Lineage(found, branch, own, shallow, changes)
 
 
-def began(clone: Clone, configured: str | None, *, guesses: bool = True) -> Lineage:
+def began(clone: Clone, configured: str | None) -> Lineage:
     """Return the lineage of a change, with the commit where it began as the only ancestor.
 
     A change may bring its own configuration, so the target branch that CI names takes precedence
     over the `configured` one.
     """
     base = target_branch(clone.env) or configured
-    return trace(clone, base=base, search=1, guesses=guesses)
+    return trace(clone, base=base, search=1)
 
 
 def event(env: Mapping[str, str]) -> Mapping[str, Any]:
@@ -221,10 +213,8 @@ def _tip(clone: Clone, branch: str) -> str | None:
     return next(filter(None, map(clone.view.commit, names)), None)
 
 
-def _start(
-    clone: Clone, head: str, branch: str | None, search: int, *, guesses: bool
-) -> str | None:
-    """Return the commit to begin with: the merge base, or the best substitute."""
+def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | None:
+    """Return the commit to begin with: the merge base; `None` if the clone does not show it."""
     env, view = clone.env, clone.view
     tip = _tip(clone, branch) if branch else None
     if tip and (found := view.query("merge-base", "--all", head, tip).split()):
@@ -242,8 +232,7 @@ def _start(
         event_text(payload, "pull_request", "base", "sha"),
         event_text(payload, "merge_group", "base_sha"),
     )
-    is_of_base = guesses or branch == own_branch(env)
-    parent = next(iter(parents), None) if is_of_base else None
+    parent = next(iter(parents), None) if branch == own_branch(env) else None
     return next(filter(is_commit, bases), head if branch is None else parent)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ci_eval.config.validated_config import Config
-from ci_eval.forge.lineage import began, current_branch, target_branch
+from ci_eval.forge.lineage import began, current_branch
 from ci_eval.forge.missing_commit import why_missing
 from ci_eval.gate.changed_cases import changed_cases, removed_files
 from ci_eval.gate.changed_files import (
@@ -46,10 +46,12 @@ def rewritten(
     start = next(iter(lineage.ancestors), None)
     if not lineage.changes or current_branch(clone) == lineage.base:
         return
-    why = "the clone is too shallow to find where it began; check out with `fetch-depth: 0`"
+    why = "the clone lacks the base branch; fetch it, and name it in `baseline.base`"
+    if lineage.shallow:
+        why = "the clone is too shallow to find where it began; check out with `fetch-depth: 0`"
     if start is not None and not (why := why_missing(context, start)):
         yield from _since(start, config, meta, context, compared=compared)
-    elif target_branch(clone.env):
+    elif clone.head:
         yield f"cannot tell what it changes: {why}"
 
 

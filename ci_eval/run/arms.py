@@ -304,7 +304,7 @@ class Arms:
         """Check out the merge base; if that is impossible, keep the reason."""
         plan, context, _ = self.change
         store = plan.config.baseline
-        commits = began(context.clone, store.base if store else None, guesses=False).ancestors
+        commits = began(context.clone, store.base if store else None).ancestors
         try:
             found = self.stack.enter_context(base_arm(plan, context, next(iter(commits), None)))
         except NoBaseArmError as exc:

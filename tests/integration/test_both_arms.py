@@ -167,6 +167,21 @@ def test_a_merge_base_that_the_clone_lacks_is_named_and_the_change_is_judged_alo
     assert not shallow.base_run.exists()
 
 
+def test_a_clone_without_the_base_branch_cannot_tell_what_a_change_weakens(suite, tmp_path):
+    suite.begin(3, **{"ci-eval.yaml": CONFIG + "gate: {on_loosened: fail}\n"})
+    loose = CONFIG.replace("0.8", "0.1") + "gate: {mode: threshold}\n"
+    suite.commit("loosen", **{"ci-eval.yaml": loose})
+    suite.commit("goes on")
+    suite.git("checkout", "--quiet", "main")
+    folder, url = tmp_path / "only", suite.folder.as_uri()
+    suite.git("clone", "--quiet", "--single-branch", "--branch=change", url, str(folder))
+    ended = Suite(folder).ci_eval("run")
+
+    assert (
+        "weakens its own gate: cannot tell what it changes: the clone lacks the base" in ended.out
+    )
+
+
 def test_a_merge_base_that_a_shallow_clone_lacks_is_fetched_without_touching_the_clone(
     suite, tmp_path
 ):

@@ -203,6 +203,20 @@ def test_in_a_shallow_clone_it_is_said_what_is_missing(repo: Repo, tmp_path: Pat
     assert ids(deeper.folder) == ["on-main"]
 
 
+def test_a_change_cannot_bring_its_own_runs_where_the_base_branch_is_missing(
+    repo: Repo, tmp_path: Path
+) -> None:
+    repo.on("work").commit("breaks it")
+    save(repo, "of-the-change")
+    repo.commit("goes on")
+    repo.git("checkout", "--quiet", "main")
+    only = clone(repo.folder, tmp_path / "only", "--branch=work", "--single-branch")
+    assert refusal(only.folder) == (
+        "the baseline was not loaded: the merge base is unknown "
+        "(fetch the base branch, and name it in `baseline.base`)"
+    )
+
+
 def test_saving_is_what_a_file_does(repo: Repo, tmp_path: Path) -> None:
     STORE.save(make_run("greets 1"), context(repo.folder))
     FileStore(path="base.json").save(make_run("greets 1"), context(tmp_path))
