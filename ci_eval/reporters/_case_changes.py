@@ -7,8 +7,8 @@ from ci_eval.records.results import RunMeta, Tier
 from ci_eval.records.trials import TrialKey
 from ci_eval.text.html_templates import fragment
 
-Kind = Literal["broke", "lower", "suspected", "noise"]
-KINDS: tuple[Kind, ...] = ("broke", "lower", "suspected", "noise")
+Kind = Literal["broke", "lower", "suspected", "noise", "in_base"]
+KINDS: tuple[Kind, ...] = ("broke", "lower", "suspected", "noise", "in_base")
 
 
 class Place(NamedTuple):
@@ -48,7 +48,8 @@ class Worsening(NamedTuple):
 
     change: CaseChange
     kind: Kind
-    """Proven by itself, part of a proven drop, perhaps broken, or probably noise."""
+    """Proven by itself, part of a proven drop, perhaps broken, probably noise, or not caused by the
+    change because the merge base fails, too."""
     tier: Tier
     """Effect of a regression of its criterion."""
 
@@ -69,6 +70,8 @@ def worsened(report: Report) -> dict[Place, tuple[Worsening, ...]]:
             kind: Kind = "noise"
             if change.certain:
                 kind = "broke"
+            elif change.in_base:
+                kind = "in_base"
             elif change.group in drifted:
                 kind = "lower"
             elif change.suspected:

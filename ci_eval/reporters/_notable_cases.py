@@ -64,7 +64,7 @@ class Line:
     """One criterion on one case."""
 
     criterion: str
-    what: Literal["broke", "lower", "suspected", "noise", "failed"]
+    what: Literal["broke", "lower", "suspected", "noise", "in_base", "failed"]
     value: float | None
     baseline: float | None = None
     threshold: float | None = None
@@ -201,6 +201,10 @@ class Findings:
         """Yield the names of the cases that got worse, probably by chance."""
         yield from (place.named(self.report.meta) for place in self._of_kind("noise"))
 
+    def in_base(self) -> Iterator[str]:
+        """Yield the names of the cases that also fail with the merge base."""
+        yield from (place.named(self.report.meta) for place in self._of_kind("in_base"))
+
     def _of_kind(self, kind: Kind) -> Mapping[Place, tuple[Worsening, ...]]:
         return {p: changes for p, changes in self._worsened.items() if changes[0].kind == kind}
 
@@ -233,8 +237,8 @@ class Findings:
     def _shown_as_worse(self, place: Place) -> bool:
         changes = self._worsened.get(place, ())
         # If a failure blocks by itself, list it as failed rather than as noise.
-        is_noise_shown = not self.report.verdict.by_threshold
-        return any(is_noise_shown or each.kind != "noise" for each in changes)
+        by_threshold = self.report.verdict.by_threshold
+        return any(not by_threshold or each.kind not in ("noise", "in_base") for each in changes)
 
     def _blocks(self, place: Place) -> bool:
         """Return True if a case failed a blocking criterion."""

@@ -88,6 +88,8 @@ class Page:
     """The cases that always passed before and always fail now."""
     noise: Some[str]
     """The other cases that got worse."""
+    in_base: Some[str]
+    """The cases that also fail with the merge base."""
     others_failed: int
     """The number of failed cases that do not fail newly."""
     failing: Cases
@@ -187,6 +189,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         lower=findings.worse("lower"),
         suspected=suspected,
         noise=Some.of(findings.noise(), rows),
+        in_base=Some.of(findings.in_base(), rows),
         others_failed=max(report.totals.failed - findings.newly_failing, 0),
         failing=findings.failing(bounds.evidence if report.verdict.by_threshold else 0),
         failing_counts=report.verdict.by_threshold,

@@ -128,6 +128,10 @@ def test_what_fails_with_the_merge_base_as_well_does_not_block_and_is_said(suite
     comparison = suite.report()["comparison"]
     assert comparison["base_trials"] > 0
     assert not any(each["certain"] for each in comparison["changes"])
+    assert "flaked" not in ended.out
+    comment = (suite.folder / "ci-eval-report/comment.md").read_text()
+    assert "5 fail with the merge base, too (`c0`, `c1`, `c2`, …)" in comment
+    assert "flaked" not in comment
 
 
 def test_the_merge_base_is_run_as_its_own_configuration_says(suite):
