@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ci_eval.forge.lineage import began
+from ci_eval.llm.gateway.spending import count_spent
 from ci_eval.plugins.engine import Cluster
 from ci_eval.records.errors import UsageError
 from ci_eval.records.results import JudgeUsage, RunMeta, TrialResult
@@ -82,6 +83,7 @@ async def _play(drawn: Round, participants: Participants, concurrency: int) -> N
     async with AsyncExitStack() as stack:
         parts = []
         for arm, redraw in drawn.drawn:
+            count_spent(arm.collector.take_spent())
             others = participants.apart()
             landed = await stack.enter_async_context(scoring(arm.plan, others, arm.collector))
             agents = {name: arm.plan.config.agents[name] for name, _ in arm.plan.pairs}

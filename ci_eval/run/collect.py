@@ -10,6 +10,7 @@ from typing import IO, NamedTuple, Self
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey, Report, Totals
+from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.results import JudgeUsage, Run, RunMeta, TrialResult
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
 from ci_eval.run.execute import ToTry
@@ -251,6 +252,11 @@ class Collector:
                 self._earlier[number] = earlier
             self._outputs.progress.began(trial.key)
             yield number, trial, earlier
+
+    def take_spent(self) -> dict[str, ModelUsage]:
+        """Return, once only, the model calls of each agent in the run that this one resumes."""
+        spent, self._journal.spent = self._journal.spent, {}
+        return spent
 
     @property
     def is_stopped(self) -> bool:

@@ -271,6 +271,23 @@ def test_what_the_options_forbid_ends_a_trial_and_says_so(project, models, limit
     assert said in message
 
 
+@pytest.mark.parametrize("limit", ["max_calls: 2", "max_cost_usd: 0.00035"])
+def test_what_a_resumed_run_spent_counts_towards_its_limits(project, models, limit):
+    project.agent(PYTHON, f"{{mode: live, {limit}}}", cases=4)
+    project.add("run: {concurrency: 1}\n")
+    project.with_keys(models)
+    first = project.run()
+    asked = len(models.requests)
+
+    resumed = project.run("--resume")
+
+    assert (first.code, resumed.code) == (6, 6)
+    assert 0 < len(models.requests) == asked < 4
+    project.edit(limit, "max_calls: 4")
+    assert project.run("--resume").code == 0
+    assert len(models.requests) == 4
+
+
 def test_an_unknown_price_cannot_be_limited(project, models):
     project.agent(PYTHON.replace("gpt-4.1-mini", "own-model"), "{mode: live, max_cost_usd: 1}")
     project.with_keys(models)
