@@ -101,6 +101,8 @@ class Tally:
     """The model calls in trials without an error, by agent, if they are metered."""
     refused: Counter[str] = field(default_factory=Counter)
     """The model calls that returned an error, by agent."""
+    faults: Counter[str] = field(default_factory=Counter)
+    """The model calls that got an injected fault instead of an answer, by agent."""
 
     def add(self, result: TrialResult) -> None:
         """Add one result."""
@@ -113,6 +115,7 @@ class Tally:
         elif result.metered:
             self.calls[result.key.agent] += result.metered.calls
             self.refused[result.key.agent] += result.metered.errors
+            self.faults[result.key.agent] += result.metered.faults
         for reason in result.cut_off:
             self.cut_off.setdefault(reason, []).append(result.key.case)
         if result.simulation:
@@ -146,7 +149,7 @@ class Tally:
 
     def _unmetered(self, meta: RunMeta) -> Iterator[str]:
         """Yield the criteria that score model calls, with the agents that made no visible call."""
-        silent = {agent for agent, calls in self.calls.items() if not calls}
+        silent = {agent for agent in self.calls if self._is_silent(agent)}
         # A part of the suite may legitimately call no model.
         names = dict.fromkeys((agent, name) for agent, _, name in self.columns.groups)
         for agent, name in () if meta.filtered else names:
@@ -154,6 +157,10 @@ class Tally:
             limits = facts.judges or facts.max_growth is not None
             if agent in silent and facts.criterion in _METERED and limits:
                 yield f"{name} with {agent}"
+
+    def _is_silent(self, agent: str) -> bool:
+        """Return True if no call of an agent passed the gateway."""
+        return not self.calls[agent] and not self.faults[agent]
 
     def warnings(self) -> Iterator[str]:
         """Yield remarks on the trials that no score reflects."""
@@ -163,10 +170,10 @@ class Tally:
         if self.unbegun:
             yield f"stopped after {counted(self.trials, 'trial')}, because of --maxfail"
         for agent, calls in self.calls.items():
-            if not calls:
+            if self._is_silent(agent):
                 message = f"agent {agent!r}: no model call passed the gateway, so nothing was"
                 yield f"{message} metered or replayed; does the agent set its own base URL?"
-            elif self.refused[agent] == calls:
+            elif calls and self.refused[agent] == calls:
                 message = f"agent {agent!r}: every model call returned an error, so"
                 yield f"{message} no model answer was measured"
         for reason, those in self.cut_off.items():

@@ -502,6 +502,23 @@ def test_an_agent_that_passes_the_gateway_by_is_warned_of(project, models):
     assert "criteria with nothing to measure in any case: ci/tokens with bot" in judged.out
 
 
+def test_calls_that_get_a_fault_have_passed_the_gateway(project, models):
+    survives = (
+        "\n\ndef answer(message):\n    try:\n        return ask(message)\n"
+        "    except OSError:\n        return message\n"
+    )
+    project.agent(CHAT + survives, "{mode: live, faults: {rate: 1, kinds: [500]}}")
+    project.edit("ci/model_calls: {}", "ci/model_calls: 5")
+    project.with_keys(models)
+
+    ended = project.run()
+
+    assert ended.code == 0, ended.out
+    assert "3 injected faults" in ended.out
+    assert "passed the gateway" not in ended.err
+    assert "every model call returned an error" not in ended.err
+
+
 def test_a_secret_in_a_conversation_is_not_recorded(project, models):
     project.agent(PYTHON.replace("ask(message)", "ask(os.environ['DB_PASSWORD'])"), CASSETTE)
     project.edit('"bot:answer"', '"bot:answer", env: [DB_PASSWORD]')
