@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from ci_eval.records.errors import Problem, UsageError
+from ci_eval.text.json_text import NotJsonError, parse_json
 
 MAX_BYTES = 1 << 30
 """Maximum size of a file, in bytes."""
@@ -69,6 +70,8 @@ class LineFile:
     def lines(self) -> Iterator[tuple[Position, bytes]]:
         """Yield the place and the text of each complete line after the first.
 
+        Editors may leave out the line end of the last one.
+
         Raises:
             UsageError: it is not a regular file, not a cassette of this version, or too large.
 
@@ -83,7 +86,7 @@ class LineFile:
             for number, line in enumerate(_lines(file)):
                 if number == 0:
                     self._check_head(line)
-                elif line.endswith((b"}\n", b"}\r\n")):
+                elif line.endswith((b"}\n", b"}\r\n")) or _is_whole(line):
                     yield Position(self, at, len(line)), line.rstrip(b"\r\n") + b"\n"
                 else:
                     self.incomplete += 1
@@ -195,6 +198,14 @@ class LineFile:
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
     """Yield lines; a line that is too long comes in pieces, none of which is valid."""
     return iter(lambda: file.readline(MAX_LINE_BYTES), b"")
+
+
+def _is_whole(line: bytes) -> bool:
+    """Return True if a line without its end is a JSON object."""
+    try:
+        return line.endswith(b"}") and isinstance(parse_json(line), dict)
+    except NotJsonError:
+        return False
 
 
 def _lock(file: int) -> None:

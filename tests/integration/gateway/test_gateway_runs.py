@@ -69,6 +69,39 @@ def test_lines_that_a_merge_left_are_found(project, models):
     assert "warning: models.jsonl has 2 lines without a call; if they are left over" in replayed.err
 
 
+def test_a_last_call_without_a_line_end_is_replayed(project, models):
+    project.agent(PYTHON, CASSETTE)
+    project.with_keys(models)
+    project.run()
+    path = project.folder / "models.jsonl"
+    path.write_bytes(path.read_bytes().rstrip())
+    project.without_keys()
+
+    assert project.ci_eval("models", "check").code == 0
+    assert project.run("--models", "replay").code == 0
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_damaged_call_is_named_as_such(project, models, ends: bool):
+    project.agent(PYTHON, CASSETTE)
+    project.with_keys(models)
+    project.run()
+    path = project.folder / "models.jsonl"
+    *lines, last = path.read_text().splitlines()
+    damaged = last.replace('"answer":', '"answer"') if ends else last[:-9]
+    path.write_text("\n".join([*lines, damaged, ""]))
+
+    replayed = project.run("--models", "replay")
+    checked = project.ci_eval("models", "check")
+
+    assert replayed.code == 6
+    which = "models.jsonl, which has 1 line without a call"
+    assert f"this request is not recorded in {which}; record the case" in project.errors()["c2"][1]
+    assert "warning: models.jsonl has 1 line without a call" in replayed.err
+    assert checked.code == 1
+    assert "models.jsonl: has 1 line without a call" in checked.err
+
+
 def test_a_cassette_that_begins_with_a_merge_conflict_is_refused(project, models):
     project.agent(PYTHON, CASSETTE)
     (project.folder / "models.jsonl").write_text("<<<<<<< HEAD\n")
