@@ -53,7 +53,8 @@ class LineFile:
     """The file at `path`, named `shown` in messages; its first line is `{"FORMAT":VERSION}`."""
 
     def __init__(self, path: Path, *, shown: str, of: str, version: int) -> None:
-        self._path = path
+        # A link is followed once, so that none which replaces the file meanwhile leads elsewhere.
+        self._path = Path(os.path.realpath(path))
         self._format = of
         self._version = version
         self._head = f'{{"{of}":{version}}}\n'.encode()
@@ -183,9 +184,7 @@ class LineFile:
 
     def _open_locked(self) -> int:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NONBLOCK | getattr(os, "O_BINARY", 0)
-        # Resolve links first: a link that replaces the file meanwhile is refused.
-        path = os.path.realpath(self._path)
-        file = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        file = os.open(self._path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
         try:
             self._check_regular(file)
             _lock(file)
