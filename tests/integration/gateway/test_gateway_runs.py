@@ -552,6 +552,18 @@ def test_calls_that_get_a_fault_have_passed_the_gateway(project, models):
     assert "every model call returned an error" not in ended.err
 
 
+@pytest.mark.parametrize("env", ["", ", env: [OPENAI_BASE_URL, OPENAI_API_KEY]"])
+def test_a_variable_of_a_provider_that_is_left_out_is_explained(project, models, env: str):
+    project.agent(PYTHON, "{mode: live, providers: [gemini]}", kind=f'python: "bot:answer"{env}')
+    project.with_keys(models)
+
+    project.run()
+
+    assert "(the agent gets no OPENAI_" in project.errors()["c0"][1]
+    assert "add `openai` to `models.providers`)" in project.errors()["c0"][1]
+    assert "`env" not in project.errors()["c0"][1]
+
+
 def test_a_secret_in_a_conversation_is_not_recorded(project, models):
     project.agent(PYTHON.replace("ask(message)", "ask(os.environ['DB_PASSWORD'])"), CASSETTE)
     project.edit('"bot:answer"', '"bot:answer", env: [DB_PASSWORD]')
