@@ -99,6 +99,8 @@ class Tally:
     """The cases whose responses were cut off, by the reason."""
     calls: Counter[str] = field(default_factory=Counter)
     """The model calls in trials without an error, by agent, if they are metered."""
+    metered: Counter[str] = field(default_factory=Counter)
+    """The number of these trials, by agent."""
     refused: Counter[str] = field(default_factory=Counter)
     """The model calls that returned an error, by agent."""
     faults: Counter[str] = field(default_factory=Counter)
@@ -114,6 +116,7 @@ class Tally:
             self.failures.setdefault(result.key.agent, result.error)
         elif result.metered:
             self.calls[result.key.agent] += result.metered.calls
+            self.metered[result.key.agent] += 1
             self.refused[result.key.agent] += result.metered.errors
             self.faults[result.key.agent] += result.metered.faults
         for reason in result.cut_off:

@@ -85,6 +85,16 @@ def of_run(loop: AbstractEventLoop, agent: str) -> Spending:
     return _of_runs.setdefault(loop, {}).setdefault(agent, Spending())
 
 
+def limit_before(agent: str, options: ModelOptions, calls: float) -> str:
+    """Return the option that forbids about this many more calls in this run; empty if none does."""
+    run = of_run(asyncio.get_running_loop(), agent)
+    cost = run.cost_usd * (1 + calls / max(run.calls, 1))
+    if options.max_calls is not None and run.calls + calls > options.max_calls:
+        return "max_calls"
+    is_costly = options.max_cost_usd is not None and cost > options.max_cost_usd
+    return "max_cost_usd" if is_costly else ""
+
+
 def count_spent(spent: Mapping[str, ModelUsage]) -> None:
     """Count what each agent spent in the run that this one resumes."""
     for agent, usage in spent.items():
