@@ -20,7 +20,8 @@ def what_would_decide(
 ) -> str:
     """Name what would decide a verdict that blocks nothing; empty if nothing is in doubt."""
     if comparison and _is_in_doubt(comparison):
-        return f"to decide it, {_way_out(comparison, gate)}"
+        limit = comparison.limited_by
+        return f"to decide it, {f'raise {limit}' if limit else _way_out(comparison, gate)}"
     if any(each.kind == "unconfirmed" and each.severity == "warns" for each in reasons):
         return "to decide it, make the merge base run (see below)"
     if any(each.kind == "floor" for each in reasons):

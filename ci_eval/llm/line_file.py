@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from ci_eval.records.errors import Problem, UsageError
+from ci_eval.text.json_text import NotJsonError, parse_json
 
 MAX_BYTES = 1 << 30
 """Maximum size of a file, in bytes."""
@@ -52,7 +53,8 @@ class LineFile:
     """The file at `path`, named `shown` in messages; its first line is `{"FORMAT":VERSION}`."""
 
     def __init__(self, path: Path, *, shown: str, of: str, version: int) -> None:
-        self._path = path
+        # A link is followed once, so that none which replaces the file meanwhile leads elsewhere.
+        self._path = Path(os.path.realpath(path))
         self._format = of
         self._version = version
         self._head = f'{{"{of}":{version}}}\n'.encode()
@@ -69,6 +71,8 @@ class LineFile:
     def lines(self) -> Iterator[tuple[Position, bytes]]:
         """Yield the place and the text of each complete line after the first.
 
+        Editors may leave out the line end of the last one.
+
         Raises:
             UsageError: it is not a regular file, not a cassette of this version, or too large.
 
@@ -83,7 +87,7 @@ class LineFile:
             for number, line in enumerate(_lines(file)):
                 if number == 0:
                     self._check_head(line)
-                elif line.endswith((b"}\n", b"}\r\n")):
+                elif line.endswith((b"}\n", b"}\r\n")) or _is_whole(line):
                     yield Position(self, at, len(line)), line.rstrip(b"\r\n") + b"\n"
                 else:
                     self.incomplete += 1
@@ -180,9 +184,7 @@ class LineFile:
 
     def _open_locked(self) -> int:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NONBLOCK | getattr(os, "O_BINARY", 0)
-        # Resolve links first: a link that replaces the file meanwhile is refused.
-        path = os.path.realpath(self._path)
-        file = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        file = os.open(self._path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
         try:
             self._check_regular(file)
             _lock(file)
@@ -195,6 +197,14 @@ class LineFile:
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
     """Yield lines; a line that is too long comes in pieces, none of which is valid."""
     return iter(lambda: file.readline(MAX_LINE_BYTES), b"")
+
+
+def _is_whole(line: bytes) -> bool:
+    """Return True if a line without its end is a JSON object."""
+    try:
+        return line.endswith(b"}") and isinstance(parse_json(line), dict)
+    except NotJsonError:
+        return False
 
 
 def _lock(file: int) -> None:

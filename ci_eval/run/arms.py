@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ci_eval.forge.lineage import began
+from ci_eval.llm.gateway.calling_agents import gateway_options, replays
+from ci_eval.llm.gateway.spending import count_spent, limit_before
 from ci_eval.plugins.engine import Cluster
 from ci_eval.records.errors import UsageError
 from ci_eval.records.results import JudgeUsage, RunMeta, TrialResult
@@ -82,6 +84,7 @@ async def _play(drawn: Round, participants: Participants, concurrency: int) -> N
     async with AsyncExitStack() as stack:
         parts = []
         for arm, redraw in drawn.drawn:
+            count_spent(arm.collector.take_spent())
             others = participants.apart()
             landed = await stack.enter_async_context(scoring(arm.plan, others, arm.collector))
             agents = {name: arm.plan.config.agents[name] for name, _ in arm.plan.pairs}
@@ -120,6 +123,8 @@ class Confirmation(NamedTuple):
     """Why agents could not be run although the verdict was in doubt; empty if they could."""
     base_is_new: bool = False
     """Whether the merge base has nothing to run yet."""
+    limited_by: str = ""
+    """The limits of model calls that allowed no further trials; empty if there were none."""
 
 
 NOT_CONFIRMED = Confirmation()
@@ -201,6 +206,8 @@ class Arms:
     """Why there is no base arm although the verdict was in doubt; empty if there is one."""
     base_is_new: bool = False
     """Whether the merge base has nothing to run yet."""
+    _limited: dict[str, str] = field(default_factory=dict)
+    """The agents whose limits of model calls allow no further trials, with these limits."""
     _alike: frozenset[str] = frozenset()
     """The agents whose model calls are replayed, with the same answers in both arms."""
     _meta: RunMeta = field(init=False)
@@ -218,6 +225,9 @@ class Arms:
         found = self._redraws()
         if found and found.base and self.base is None:
             self._prepare()
+            found = self._redraws()
+        if found and (limited := dict(self._limits(found))):
+            self._limited |= limited
             found = self._redraws()
         if found is None:
             return None
@@ -280,9 +290,26 @@ class Arms:
     def _still(self) -> frozenset[str]:
         """The agents whose further trials would show nothing new."""
         plan, env = self.change.plan, self.change.context.env
+        alike = self._alike.difference(self._progress.failing.agents)
         if self._may_prepare:
-            return still_agents(plan, env, plan.config.agents)
-        return still_agents(plan, env, self._alike.difference(self._progress.failing.agents))
+            alike = frozenset(plan.config.agents)
+        return still_agents(plan, env, alike) | self._limited.keys()
+
+    def _limits(self, found: Redraws) -> Iterator[tuple[str, str]]:
+        """Yield the agents that may not make as many model calls as further trials would need."""
+        (plan, context, collector), base = self.change, self.base
+        if base and not base.collector.tally.trials and not (self.baseline and self.baseline.runs):
+            return  # without these trials, there is nothing to compare with
+        for name, agent in plan.config.agents.items():
+            options, others = gateway_options(agent), plan.config.agents.keys() - {name}
+            if options is None or replays(agent, context.env):
+                continue
+            trials = found.change.within(plan, others).count(plan)
+            trials += found.base.within(base.plan, others).count(base.plan) if base else 0
+            tally = collector.tally
+            calls = trials * tally.calls[name] / max(tally.metered[name], 1)
+            if limit := limit_before(name, options, calls):
+                yield name, f"models.{limit} of {name}"
 
     def _redraws(self) -> Redraws | None:
         store = self.change.plan.config.baseline
@@ -325,9 +352,10 @@ class Arms:
 
     def confirmation(self) -> Confirmation:
         """Return the confirmation by the base arm, once its run is written."""
-        if self.base is None:
-            return Confirmation(unconfirmed=self.unconfirmed, base_is_new=self.base_is_new)
-        return confirmed_by(self.base.collector.collected())
+        found = Confirmation(unconfirmed=self.unconfirmed, base_is_new=self.base_is_new)
+        if self.base:
+            found = confirmed_by(self.base.collector.collected())
+        return found._replace(limited_by=" and ".join(self._limited.values()))
 
 
 def base_folder(folder: Path) -> Path:

@@ -10,6 +10,7 @@ from typing import IO, NamedTuple, Self
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey, Report, Totals
+from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.results import JudgeUsage, Run, RunMeta, TrialResult
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
 from ci_eval.run.execute import ToTry
@@ -98,8 +99,12 @@ class Tally:
     """The cases whose responses were cut off, by the reason."""
     calls: Counter[str] = field(default_factory=Counter)
     """The model calls in trials without an error, by agent, if they are metered."""
+    metered: Counter[str] = field(default_factory=Counter)
+    """The number of these trials, by agent."""
     refused: Counter[str] = field(default_factory=Counter)
     """The model calls that returned an error, by agent."""
+    faults: Counter[str] = field(default_factory=Counter)
+    """The model calls that got an injected fault instead of an answer, by agent."""
 
     def add(self, result: TrialResult) -> None:
         """Add one result."""
@@ -111,7 +116,9 @@ class Tally:
             self.failures.setdefault(result.key.agent, result.error)
         elif result.metered:
             self.calls[result.key.agent] += result.metered.calls
+            self.metered[result.key.agent] += 1
             self.refused[result.key.agent] += result.metered.errors
+            self.faults[result.key.agent] += result.metered.faults
         for reason in result.cut_off:
             self.cut_off.setdefault(reason, []).append(result.key.case)
         if result.simulation:
@@ -145,7 +152,7 @@ class Tally:
 
     def _unmetered(self, meta: RunMeta) -> Iterator[str]:
         """Yield the criteria that score model calls, with the agents that made no visible call."""
-        silent = {agent for agent, calls in self.calls.items() if not calls}
+        silent = {agent for agent in self.calls if self._is_silent(agent)}
         # A part of the suite may legitimately call no model.
         names = dict.fromkeys((agent, name) for agent, _, name in self.columns.groups)
         for agent, name in () if meta.filtered else names:
@@ -153,6 +160,10 @@ class Tally:
             limits = facts.judges or facts.max_growth is not None
             if agent in silent and facts.criterion in _METERED and limits:
                 yield f"{name} with {agent}"
+
+    def _is_silent(self, agent: str) -> bool:
+        """Return True if no call of an agent passed the gateway."""
+        return not self.calls[agent] and not self.faults[agent]
 
     def warnings(self) -> Iterator[str]:
         """Yield remarks on the trials that no score reflects."""
@@ -162,10 +173,10 @@ class Tally:
         if self.unbegun:
             yield f"stopped after {counted(self.trials, 'trial')}, because of --maxfail"
         for agent, calls in self.calls.items():
-            if not calls:
+            if self._is_silent(agent):
                 message = f"agent {agent!r}: no model call passed the gateway, so nothing was"
                 yield f"{message} metered or replayed; does the agent set its own base URL?"
-            elif self.refused[agent] == calls:
+            elif calls and self.refused[agent] == calls:
                 message = f"agent {agent!r}: every model call returned an error, so"
                 yield f"{message} no model answer was measured"
         for reason, those in self.cut_off.items():
@@ -251,6 +262,11 @@ class Collector:
                 self._earlier[number] = earlier
             self._outputs.progress.began(trial.key)
             yield number, trial, earlier
+
+    def take_spent(self) -> dict[str, ModelUsage]:
+        """Return, once only, the model calls of each agent in the run that this one resumes."""
+        spent, self._journal.spent = self._journal.spent, {}
+        return spent
 
     @property
     def is_stopped(self) -> bool:

@@ -12,6 +12,7 @@ from itertools import islice, repeat
 from typing import NamedTuple, TypeVar
 
 from ci_eval.config.config_schema import RunOptions
+from ci_eval.llm.gateway.calling_agents import left_out_hint
 from ci_eval.plugins.points import Agent, RunningAgent, Session
 from ci_eval.records.bounds import MAX_SECONDS
 from ci_eval.records.cases import Content, Invocation, Json
@@ -119,8 +120,9 @@ def with_hints(landed: Landed, agents: Mapping[str, Agent], context: RunContext)
 
     async def hinted(number: int, trial: Trial, trace: Trace) -> None:
         if error := trace.error:
-            declared = getattr(agents[trial.key.agent], "env", {})
-            hint = unseen_hint(error.message, declared, context)
+            agent = agents[trial.key.agent]
+            hint = left_out_hint(error.message, agent)
+            hint = hint or unseen_hint(error.message, getattr(agent, "env", {}), context)
             error = error.model_copy(update={"message": error.message + hint})
             trace = trace.model_copy(update={"error": error})
         await landed(number, trial, trace)

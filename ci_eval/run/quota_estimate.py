@@ -20,6 +20,8 @@ from ci_eval.run.cost_estimate import Estimate
 from ci_eval.run.plan import Plan
 from ci_eval.runtime.context import RunContext
 
+_UNKNOWN = "unknown provider"
+
 
 class Quota(Record):
     """The calls to one provider, and the minimum time that they take."""
@@ -149,5 +151,6 @@ def _usual(
         tokens[provider] += tokens_of(to_json(each.request))
     if not calls:
         likely = [name for name in options.providers if PROVIDERS[name].key(context.env)]
-        calls.update(likely if len(likely) == 1 else options.providers[:1])
+        known = [each for each in (likely, options.providers) if len(each) == 1]
+        calls.update(known[0] if known else [_UNKNOWN])
     return calls, tokens

@@ -128,6 +128,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
             update={
                 "loosened": weakened,
                 "unconfirmed": confirmation.unconfirmed,
+                "limited_by": confirmation.limited_by,
                 "base_trials": confirmation.trials,
             }
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ci_eval.records.cases import Json
+from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run_files.file_names import UNDERWAY_FILE, make_report_folder
 from ci_eval.run_files.resume import Begun
@@ -73,13 +74,17 @@ class Journal:
         self.outdated = 0
         """Number of trials that were not reused because the code has changed."""
         self._secrets = secrets or Secrets({})
-        self._traces = _Lines(path, resume=resume)
+        self.spent: dict[str, ModelUsage] = {}
+        """By agent, the metered model calls of the resumed run, whether or not they are reused."""
+        self._traces = _Lines(path, resume=resume, seen=self._count_finished)
         self._begun = _Lines(path.with_name(UNDERWAY_FILE), resume=resume)
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
         self._open.enter_context(self._traces)
         self._open.enter_context(self._begun)
+        for key in self._begun.places:
+            self._count(key, self._begun.read(key))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -157,9 +162,25 @@ class Journal:
             return Begun.model_validate(row)
         return None
 
+    def _count_finished(self, key: TrialKey, row: Mapping[str, Any]) -> None:
+        if row.get("error_kind") != "waiting":  # otherwise, it is also unfinished
+            self._count(key, row)
+
+    def _count(self, key: TrialKey, row: Mapping[str, Any]) -> None:
+        """Add the metered calls in a line to those that the resumed run spent."""
+        if self._origin_of(row) != self._origin:
+            return
+        with suppress(ValueError, LookupError, AttributeError, TypeError):  # edited by hand
+            for each in row["invocations"]:
+                usage = ModelUsage.model_validate(each.get("metered", {}))
+                self.spent[key.agent] = self.spent.get(key.agent, ModelUsage()) + usage
+
+    def _origin_of(self, row: Mapping[str, Json]) -> dict[str, Json]:
+        return {key: row.get(key, "") for key in self._origin}
+
     def _is_ours(self, row: Mapping[str, Json]) -> bool:
         """Return True if a line is of the same suite and code."""
-        found = {key: row.get(key, "") for key in self._origin}
+        found = self._origin_of(row)
         self.outdated += found != self._origin and found["suite"] == self._origin["suite"]
         return found == self._origin
 
@@ -167,8 +188,15 @@ class Journal:
 class _Lines:
     """A file of lines, each about one trial; the last line about a trial counts."""
 
-    def __init__(self, path: Path, *, resume: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        resume: bool,
+        seen: Callable[[TrialKey, Mapping[str, Any]], None] = lambda _key, _row: None,
+    ) -> None:
         self.path = path
+        self._seen = seen
         self.places: dict[TrialKey, int] = {}
         """Offset of the last line about each trial, of existing lines and those `write` added."""
         self._resume = resume
@@ -197,6 +225,7 @@ class _Lines:
                 self.places.pop(key, None)
             elif key:
                 self.places[key] = whole
+                self._seen(key, row)
             whole = self._file.tell()
         self._file.truncate(whole)
         self._file.seek(whole)

@@ -162,12 +162,17 @@ def unset(declared: Variables, ours: Mapping[str, str]) -> str:
     return " and ".join(dict.fromkeys(found))
 
 
+def looked_up(message: str) -> str:
+    """Return the variable that an agent's error says is missing; empty if it names none."""
+    found = _LOOKED_UP.search(message)
+    return found[1] if found else ""
+
+
 def unseen_hint(message: str, declared: Variables, context: RunContext) -> str:
     """Return a hint to append to an agent's error, if a missing variable caused it."""
-    found = _LOOKED_UP.search(message)
-    if not found or found[1] in agent_environment(context, declared):
+    name = looked_up(message)
+    if not name or name in agent_environment(context, declared):
         return ""
-    name = found[1]
     if name in declared:
         return f"\n  (the agent's `env:` lists {name}, which is not set)"
     if name not in context.env or _matches(name, _NEVER):

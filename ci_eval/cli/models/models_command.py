@@ -58,8 +58,9 @@ def prune(config: str) -> int:
 @config_option
 def check(config: str) -> int:
     """Exit with 1 if trials are not recorded, calls are unused, or a cassette contains keys."""
-    problems = [line for each in _cassettes(config) for line in each.problems()]
-    for line in problems:
+    found = _cassettes(config)
+    problems = [line for each in found for line in each.problems()]
+    for line in (*problems, *(line for each in found for line in each.remarks())):
         console.say(line)
     if not problems:
         console.out("ok")

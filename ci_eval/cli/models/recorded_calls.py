@@ -8,7 +8,12 @@ from functools import cached_property
 from ci_eval.config.validated_config import Config
 from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.llm.gateway.gateway import cassette_of
-from ci_eval.llm.gateway.model_cassette import ModelCassette, Recorded, digest_of_trial
+from ci_eval.llm.gateway.model_cassette import (
+    MERGE_HINT,
+    ModelCassette,
+    Recorded,
+    digest_of_trial,
+)
 from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.plan import Plan, plan
@@ -56,28 +61,53 @@ class Cassette:
             yield from self.cassette.calls(digest_of_trial(key))
 
     def problems(self) -> Iterator[str]:
-        """Yield the problems: planned trials without calls, unused calls, and secrets."""
+        """Yield the problems: planned trials without calls, unused or edited calls, and secrets."""
         if not self.cassette.exists:
             yield f"{self.shown}: no such file; record it with `ci-eval run --models record`"
             return
+        suspects, edited = self._suspicious()  # reads all calls, which finds damaged ones
         if damage := self.cassette.damage:
-            yield f"{self.shown}: {damage}"
-        held: set[TrialKey] = set()
-        suspects = []
+            yield f"{self.shown}: {damage}; {MERGE_HINT}"
+        if missing := self.trials - self._held:
+            yield f"{self.shown}: no calls of {_listed(missing)}; record them"
+        if self._unused:
+            hint = "`ci-eval models prune` removes them"
+            yield f"{self.shown}: calls of {_listed(self._unused)} are not used; {hint}"
+        doubled = {place.trial for place in self.cassette.doubled}
+        if again := {key for key in self._held if digest_of_trial(key) in doubled}:
+            yield f"{self.shown}: calls of {_listed(again)} have two answers; record them again"
+        if edited:
+            yield f"{self.shown}: requests of {_listed(edited)} have been edited; record them again"
+        if suspects:
+            shown = _listed(suspects)
+            yield f"{self.shown}: calls of {shown} seem to contain a key; record them again"
+
+    def _suspicious(self) -> tuple[set[TrialKey], set[TrialKey]]:
+        """Return the trials whose calls seem to contain a key, and those with edited requests."""
+        suspects, edited = set[TrialKey](), set[TrialKey]()
         for each in self.calls():
-            held.add(each.trial)
             text = f"{each.request}{each.answer.body.decode(errors='replace')}"
             if _KEY.search(text) or self.context.secrets.text(text) != text:
-                suspects.append(each.trial)
-        missing, unused = self.trials - held, held - self.trials
-        if missing:
-            yield f"{self.shown}: no calls of {_listed(missing)}; record them"
-        if unused:
+                suspects.add(each.trial)
+            if each.is_edited:
+                edited.add(each.trial)
+        return suspects, edited
+
+    def remarks(self) -> Iterator[str]:
+        """Yield remarks that are no problems."""
+        if further := self._held - self.trials - self._unused:
             hint = "`ci-eval models prune` removes them"
-            yield f"{self.shown}: calls of {_listed(unused)} are not used; {hint}"
-        if suspects:
-            shown = _listed({*suspects})
-            yield f"{self.shown}: calls of {shown} seem to contain a key; record them again"
+            yield f"{self.shown}: calls of {_listed(further)} are further repeats; {hint}"
+
+    @cached_property
+    def _held(self) -> set[TrialKey]:
+        return {key for key, _ in self.cassette.trials_and_models()}
+
+    @cached_property
+    def _unused(self) -> set[TrialKey]:
+        """The recorded trials of no planned case; a run in doubt records further repeats."""
+        planned = {each.place for each in self.trials}
+        return {each for each in self._held if each.place not in planned}
 
 
 def _listed(trials: set[TrialKey]) -> str:

@@ -17,7 +17,7 @@ from ci_eval.records.cases import Content, Invocation, Json, Record
 from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import Declared, agent_environment
+from ci_eval.runtime.environments import Declared, agent_environment, looked_up
 from ci_eval.runtime.http import address
 from ci_eval.runtime.trial_clock import TrialClock
 from ci_eval.text.redact import MIN_CHARS
@@ -118,6 +118,19 @@ def replays(agent: object, env: Mapping[str, str]) -> bool:
     """Return True if an agent gets only recorded answers of models."""
     options = gateway_options(agent)
     return options is not None and only_replays(options, env)
+
+
+def left_out_hint(message: str, agent: object) -> str:
+    """Return a hint to append to an agent's error, if `models.providers` caused it."""
+    options, name = gateway_options(agent), looked_up(message)
+    if options is None:
+        return ""
+    left_out = (each for each in PROVIDERS.values() if each.name not in options.providers)
+    for provider in left_out:
+        if name in provider.client_variables:
+            added = f"add `{provider.name}` to `models.providers`"
+            return f"\n  (the agent gets no {name} for a provider that is left out; {added})"
+    return ""
 
 
 def _named(declared: Mapping[str, str | None]) -> Iterator[str]:

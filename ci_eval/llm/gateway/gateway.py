@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ci_eval.forge.lineage import from_fork
 from ci_eval.llm.gateway.gateway_answering import Answering
 from ci_eval.llm.gateway.gateway_options import ModelOptions
-from ci_eval.llm.gateway.model_cassette import ModelCassette
+from ci_eval.llm.gateway.model_cassette import MERGE_HINT, ModelCassette
 from ci_eval.llm.gateway.open_conversations import (
     MARK,
     Conversation,
@@ -252,8 +252,7 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
 
     """
     cassette = cassette_of(options, context)
-    if damage := cassette.damage:
-        context.say(f"warning: {cassette.shown} {damage}")
+    _warn_of_damage(cassette, context)
     if options.mode == "replay":
         if not cassette.exists:
             message = f"agent {agent!r} cannot be replayed: there is no {cassette.shown}"
@@ -270,6 +269,11 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
     raise UsageError(f"agent {agent!r} calls models, but none of these is set: {keys}", hint=hint)
 
 
+def _warn_of_damage(cassette: ModelCassette, context: RunContext) -> None:
+    if damage := cassette.damage:
+        context.say(f"warning: {cassette.shown} {damage}; {MERGE_HINT}")
+
+
 @asynccontextmanager
 async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterator[Gateway]:
     """Provide a gateway until the context is left.
@@ -280,6 +284,7 @@ async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterat
 
     """
     cassette = cassette_of(options, context)
+    known = cassette.strange
     if options.mode in ("record", "auto"):
         cassette.begin()
     for name in options.providers:
@@ -293,4 +298,6 @@ async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterat
                 yield gateway
         finally:
             await loading
+            if cassette.strange > known:
+                _warn_of_damage(cassette, context)
             cassette.tidy()

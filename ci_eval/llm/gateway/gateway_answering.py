@@ -114,10 +114,11 @@ class Answering:
         shown, what_to_do = asked.call.shown, "record the case again"
         if from_fork(self._context.env):
             what_to_do = "a maintainer needs to record the case again"
+        where = cassette.shown + (f", which {cassette.damage}" if cassette.damage else "")
         if known := len(cassette.numbers(place.trial, place.request)):
             often = f"{shown}: this request is recorded only {counted(known, 'time')}"
-            return f"{often} for this trial in {cassette.shown}; {what_to_do}"
-        message = f"{shown}: this request is not recorded in {cassette.shown}"
+            return f"{often} for this trial in {where}; {what_to_do}"
+        message = f"{shown}: this request is not recorded in {where}"
         recorded = [each.request for each in cassette.calls(place.trial)]
         lines = [*self._nearest(asked, recorded)]
         if not lines:

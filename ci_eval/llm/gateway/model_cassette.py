@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ci_eval.llm.gateway.answers import Answer, restored
+from ci_eval.llm.gateway.request_digest import digest_of
 from ci_eval.llm.line_file import MAX_LINE_BYTES, LineFile, Position
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import UsageError
@@ -27,8 +28,12 @@ VERSION = 1
 """Version of the format; incremented when older readers would misread it."""
 MAX_TEXT_CHARS = 4_000
 """How much of a text in a request is kept, for readers and comparisons."""
+MERGE_HINT = "if they are left over from a merge, record the cases again"
+"""What to do about lines that are not calls."""
 _LINE = re.compile(rb'\{"call":"([0-9a-f]{16})-([0-9a-f]{32})-([0-9]{1,6})",')
 _ANEW = re.compile(rb'\{"anew":"([0-9a-f]{16})"\}\n')
+_CUT = re.compile(r"… \([0-9]+ characters, [0-9a-f]{8}\)|\[[A-Za-z_][A-Za-z0-9_]*\]")
+"""The end of a text that was cut, and what replaces a secret."""
 
 
 class Place(NamedTuple):
@@ -56,6 +61,12 @@ class Recorded(NamedTuple):
     answer: Answer
     bytes: int
     """The length of its line."""
+
+    @property
+    def is_edited(self) -> bool:
+        """True if the request lost its digest, although no text was cut and no secret replaced."""
+        is_same = digest_of(self.request) == self.place.request
+        return not is_same and not _CUT.search(json.dumps(self.request, ensure_ascii=False))
 
 
 class TooLongError(ValueError):
@@ -90,7 +101,9 @@ class ModelCassette:
         """The calls that partly recorded trials no longer make."""
         self._is_changed = False
         self.strange = 0
-        """The number of lines that are not calls, such as those of a merge conflict."""
+        """The number of lines found so far that are not calls, such as those of a conflict."""
+        self.doubled: set[Place] = set()
+        """The calls that are recorded more than once, with different answers."""
 
     def __len__(self) -> int:
         """Return the number of recorded calls."""
@@ -98,11 +111,9 @@ class ModelCassette:
 
     @property
     def damage(self) -> str:
-        """Message about lines that are not calls, and what to do; empty if there are none."""
-        if not self.strange:
-            return ""
+        """Message about lines that are not calls; empty if there are none."""
         which = counted(self.strange, "line without a call", "lines without a call")
-        return f"has {which}; if they are left over from a merge, record the cases again"
+        return f"has {which}" if self.strange else ""
 
     @property
     def exists(self) -> bool:
@@ -120,8 +131,7 @@ class ModelCassette:
         for file in filter(None, (self._file, self._own)):
             for position, line in file.lines():
                 if found := _LINE.match(line):
-                    place = _place(found)
-                    self._found.setdefault(place.trial, {})[place] = position
+                    self._index(_place(found), position, line)
                 elif anew := _ANEW.fullmatch(line):
                     trial = anew[1].decode()
                     replaced[trial] = self._found.pop(trial, {}) or replaced.get(trial, {})
@@ -133,6 +143,13 @@ class ModelCassette:
             self._found = {**replaced, **self._found}
         if not self._own and not self._begun:
             self._begun = {*self._found}
+
+    def _index(self, place: Place, position: Position, line: bytes) -> None:
+        known = self._found.setdefault(place.trial, {})
+        earlier = known.get(place)
+        if earlier and earlier.file is position.file and earlier.read().rstrip() != line.rstrip():
+            self.doubled.add(place)
+        known[place] = position
 
     def begin(self) -> None:
         """Create the file if it is missing, and check that it can be written.
@@ -149,9 +166,15 @@ class ModelCassette:
         return self._own or self._file
 
     def get(self, place: Place) -> Recorded | None:
-        """Return the call recorded at `place`, if there is one."""
+        """Return the call recorded at `place`, if there is one; forget it if it is damaged."""
         position = self._found.get(place.trial, {}).get(place)
-        return _read(position.read(), place) if position else None
+        if position is None:
+            return None
+        found = _read(position.read(), place)
+        if found is None:
+            del self._found[place.trial][place]
+            self.strange += 1
+        return found
 
     def numbers(self, trial: str, request: str) -> set[int]:
         """Return the numbers under which a request of a trial is recorded."""

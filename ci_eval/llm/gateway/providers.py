@@ -38,6 +38,11 @@ class Provider:
     variables: tuple[tuple[str, str], ...]
     """Variables that point clients to the gateway, each with the path to append."""
 
+    @property
+    def client_variables(self) -> set[str]:
+        """The variables that its clients read."""
+        return {*self.keys, *(name for name, _ in self.variables)}
+
     def upstream(self, env: Mapping[str, str]) -> str:
         """Return the address to call."""
         name = self.address_variable(env)

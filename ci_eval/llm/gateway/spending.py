@@ -2,11 +2,13 @@
 
 import asyncio
 from asyncio import AbstractEventLoop
+from collections.abc import Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.rate_limit import RateLimiter, pace_of
+from ci_eval.records.model_usage import ModelUsage
 
 
 @dataclass
@@ -81,3 +83,23 @@ _of_runs: WeakKeyDictionary[AbstractEventLoop, dict[str, Spending]] = WeakKeyDic
 def of_run(loop: AbstractEventLoop, agent: str) -> Spending:
     """Return an agent's spending in this run, over all rounds and both arms."""
     return _of_runs.setdefault(loop, {}).setdefault(agent, Spending())
+
+
+def limit_before(agent: str, options: ModelOptions, calls: float) -> str:
+    """Return the option that forbids about this many more calls in this run; empty if none does."""
+    run = of_run(asyncio.get_running_loop(), agent)
+    cost = run.cost_usd * (1 + calls / max(run.calls, 1))
+    if options.max_calls is not None and run.calls + calls > options.max_calls:
+        return "max_calls"
+    is_costly = options.max_cost_usd is not None and cost > options.max_cost_usd
+    return "max_cost_usd" if is_costly else ""
+
+
+def count_spent(spent: Mapping[str, ModelUsage]) -> None:
+    """Count what each agent spent in the run that this one resumes."""
+    for agent, usage in spent.items():
+        run = of_run(asyncio.get_running_loop(), agent)
+        paid = usage.calls - usage.replayed
+        run.calls += paid + usage.retries
+        # A usage does not state which of its calls cost what.
+        run.cost_usd += usage.cost_usd * paid / max(usage.calls, 1)

@@ -127,6 +127,8 @@ def failure(call: Call, answer: Answer, env: Mapping[str, str]) -> str:
     said = f"{call.shown} answered with status {status}"
     if status == 400 and _UNPAID in answer.body:
         return f"{said}: the credit balance is too low"
+    if 300 <= status < 400:
+        return f"{said}, a redirect, which the gateway does not follow"
     if answer.is_garbled:
         return f"{said}, but not with a JSON object"
     return said if status in UNANSWERED else ""

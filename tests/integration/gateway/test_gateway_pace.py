@@ -99,6 +99,17 @@ def test_the_plan_says_when_a_quota_limits_the_run(project, models):
     assert "a minute" not in replayed
 
 
+def test_the_plan_names_no_provider_that_is_not_known(project, models):
+    project.agent(PYTHON, "{mode: record, requests_per_minute: 2}", cases=3)
+    project.with_keys(models)
+    unknown = project.ci_eval("plan").out
+    project.edit("record,", "record, providers: [openai],")
+    known = project.ci_eval("plan").out
+
+    assert "unknown provider: about 3 calls take at least" in unknown
+    assert "openai: about 3 calls take at least" in known
+
+
 def test_the_plan_of_shards_compares_the_quota_with_the_durations(project, models):
     project.agent(PYTHON, "{mode: record, requests_per_minute: 2}", cases=3)
     project.add("baseline: {store: file, path: base.json}\n")

@@ -248,6 +248,8 @@ def test_a_server_that_knows_no_such_option_is_asked_without(tmp_path, models):
     "reply",
     [
         as_json({"error": {"message": "no such model"}}, 404),
+        as_json({"error": {"message": "moved"}}, 301),
+        Reply(b"", 307, headers={"location": "/elsewhere"}),
         as_json(["no object"]),
         Reply(b"<html>of a proxy</html>", content_type="text/html"),
     ],

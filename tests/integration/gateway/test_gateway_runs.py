@@ -69,6 +69,39 @@ def test_lines_that_a_merge_left_are_found(project, models):
     assert "warning: models.jsonl has 2 lines without a call; if they are left over" in replayed.err
 
 
+def test_a_last_call_without_a_line_end_is_replayed(project, models):
+    project.agent(PYTHON, CASSETTE)
+    project.with_keys(models)
+    project.run()
+    path = project.folder / "models.jsonl"
+    path.write_bytes(path.read_bytes().rstrip())
+    project.without_keys()
+
+    assert project.ci_eval("models", "check").code == 0
+    assert project.run("--models", "replay").code == 0
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_damaged_call_is_named_as_such(project, models, ends: bool):
+    project.agent(PYTHON, CASSETTE)
+    project.with_keys(models)
+    project.run()
+    path = project.folder / "models.jsonl"
+    *lines, last = path.read_text().splitlines()
+    damaged = last.replace('"answer":', '"answer"') if ends else last[:-9]
+    path.write_text("\n".join([*lines, damaged, ""]))
+
+    replayed = project.run("--models", "replay")
+    checked = project.ci_eval("models", "check")
+
+    assert replayed.code == 6
+    which = "models.jsonl, which has 1 line without a call"
+    assert f"this request is not recorded in {which}; record the case" in project.errors()["c2"][1]
+    assert "warning: models.jsonl has 1 line without a call" in replayed.err
+    assert checked.code == 1
+    assert "models.jsonl: has 1 line without a call" in checked.err
+
+
 def test_a_cassette_that_begins_with_a_merge_conflict_is_refused(project, models):
     project.agent(PYTHON, CASSETTE)
     (project.folder / "models.jsonl").write_text("<<<<<<< HEAD\n")
@@ -269,6 +302,23 @@ def test_what_the_options_forbid_ends_a_trial_and_says_so(project, models, limit
     kind, message = project.errors()["c2"]
     assert kind == "models"
     assert said in message
+
+
+@pytest.mark.parametrize("limit", ["max_calls: 2", "max_cost_usd: 0.00035"])
+def test_what_a_resumed_run_spent_counts_towards_its_limits(project, models, limit):
+    project.agent(PYTHON, f"{{mode: live, {limit}}}", cases=4)
+    project.add("run: {concurrency: 1}\n")
+    project.with_keys(models)
+    first = project.run()
+    asked = len(models.requests)
+
+    resumed = project.run("--resume")
+
+    assert (first.code, resumed.code) == (6, 6)
+    assert 0 < len(models.requests) == asked < 4
+    project.edit(limit, "max_calls: 4")
+    assert project.run("--resume").code == 0
+    assert len(models.requests) == 4
 
 
 def test_an_unknown_price_cannot_be_limited(project, models):
@@ -483,6 +533,35 @@ def test_an_agent_that_passes_the_gateway_by_is_warned_of(project, models):
     assert (shown.code, judged.code, part.code) == (0, 6, 0)
     assert "no model call passed the gateway" in comment
     assert "criteria with nothing to measure in any case: ci/tokens with bot" in judged.out
+
+
+def test_calls_that_get_a_fault_have_passed_the_gateway(project, models):
+    survives = (
+        "\n\ndef answer(message):\n    try:\n        return ask(message)\n"
+        "    except OSError:\n        return message\n"
+    )
+    project.agent(CHAT + survives, "{mode: live, faults: {rate: 1, kinds: [500]}}")
+    project.edit("ci/model_calls: {}", "ci/model_calls: 5")
+    project.with_keys(models)
+
+    ended = project.run()
+
+    assert ended.code == 0, ended.out
+    assert "3 injected faults" in ended.out
+    assert "passed the gateway" not in ended.err
+    assert "every model call returned an error" not in ended.err
+
+
+@pytest.mark.parametrize("env", ["", ", env: [OPENAI_BASE_URL, OPENAI_API_KEY]"])
+def test_a_variable_of_a_provider_that_is_left_out_is_explained(project, models, env: str):
+    project.agent(PYTHON, "{mode: live, providers: [gemini]}", kind=f'python: "bot:answer"{env}')
+    project.with_keys(models)
+
+    project.run()
+
+    assert "(the agent gets no OPENAI_" in project.errors()["c0"][1]
+    assert "add `openai` to `models.providers`)" in project.errors()["c0"][1]
+    assert "`env" not in project.errors()["c0"][1]
 
 
 def test_a_secret_in_a_conversation_is_not_recorded(project, models):

@@ -278,3 +278,21 @@ def test_a_server_of_each_arm_has_a_gateway_of_its_own(suite: Suite, models: Mod
     assert len(models.requests) == asked
     base = json.loads(suite.base_run.read_text())["results"]
     assert [each["metered"]["calls"] for each in base] == [1] * 3
+
+
+def test_a_budget_that_is_used_up_leaves_the_verdict_undecided(suite: Suite, models: Models):
+    config = COMPARED.replace("auto,", "live, max_calls: 20,")
+    suite.commit(
+        "agent", **{"bot.py": PYTHON, "ci-eval.yaml": config, "evals/smoke.csv": evalset(8)}
+    )
+    suite.git("checkout", "--quiet", "-b", "change")
+    breaks = "\n\ndef answer(message):\n    return ask(message).replace('question 3', 'broken')\n"
+    suite.commit("change", **{"bot.py": CHAT + breaks})
+
+    ended = suite.ci_eval("run", **models.environment())
+
+    assert ended.code == 0, ended.out
+    assert "NOT DECIDED: to decide it, raise models.max_calls of bot" in ended.out
+    assert len(models.requests) <= 20
+    assert suite.report()["totals"]["errors"] == 0
+    assert suite.report()["comparison"]["base_trials"] == 8

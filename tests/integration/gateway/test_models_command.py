@@ -64,6 +64,53 @@ def test_prune_removes_what_is_not_used(project, models):
     assert project.run("--models", "replay").code == 0
 
 
+def test_further_repeats_of_planned_cases_are_only_noted(project, models):
+    recorded(project, models)
+    project.run("--repeats", "2")
+
+    checked = project.ci_eval("models", "check")
+
+    assert checked.code == 0
+    assert "models.jsonl: calls of 3 trials (c0, c1, c2) are further repeats" in checked.err
+    assert "removed 3 calls" in project.ci_eval("models", "prune").out
+    assert "further repeats" not in project.ci_eval("models", "check").err
+
+
+def test_check_names_calls_with_two_answers(project, models):
+    recorded(project, models)
+    path = project.folder / "models.jsonl"
+    *_, last = lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines, last, ""]))
+    equal = project.ci_eval("models", "check")
+    path.write_text("\n".join([*lines, last.replace("question 2 #1", "another answer"), ""]))
+    ended = project.ci_eval("models", "check")
+
+    assert (equal.code, ended.code) == (0, 1)
+    assert "models.jsonl: calls of 1 trial (c2) have two answers" in ended.err
+
+
+def test_check_names_requests_that_were_edited(project, models):
+    recorded(project, models)
+    path = project.folder / "models.jsonl"
+    path.write_text(path.read_text().replace('"content":"question 1"', '"content":"harmless"'))
+
+    ended = project.ci_eval("models", "check")
+
+    assert ended.code == 1
+    assert "models.jsonl: requests of 1 trial (c1) have been edited; record them" in ended.err
+
+
+def test_a_request_with_a_long_text_or_a_secret_does_not_count_as_edited(project, models):
+    project.set(DB_PASSWORD="hunter2-hunter2-hunter2")
+    code = CHAT + "\n\ndef answer(message):\n    ask('long ' * 2000)\n"
+    code += "    return ask(message + os.environ['DB_PASSWORD'])\n"
+    project.agent(code, CASSETTE, kind='python: "bot:answer", env: [DB_PASSWORD]', cases=1)
+    project.with_keys(models)
+    project.run()
+
+    assert project.ci_eval("models", "check").code == 0
+
+
 def test_check_finds_what_looks_like_a_key(project, models):
     key = "AIzaSy" + "A" * 33
     recorded(project, models, CHAT + f"\n\ndef answer(message):\n    return ask({key!r})\n", 1)

@@ -273,6 +273,23 @@ def test_what_waits_is_an_error_that_can_be_gone_on_with(path: Path) -> None:
     assert found(path, "a") == [begun(STOPPED)]
 
 
+def test_calls_that_were_metered_are_counted_once_each(path: Path) -> None:
+    metered = {**HELLO, "metered": {"calls": 2, "cost_usd": 0.5}}
+    with opened(path, resume=False) as journal:
+        journal.keep(trial("w"), begun(metered))
+        journal.add(trace("w", invocations=[metered], error=WAITING), "f")
+        journal.keep(trial("u"), begun(metered))
+        journal.keep(trial("u"), begun(metered, metered))
+        journal.add(trace("a", error=FAILED), "f")
+        journal.add(trace("a", invocations=[metered]), "f")
+
+    with opened(path, suite="other") as journal:
+        assert journal.spent == {}
+    with opened(path) as journal:
+        assert {name: each.calls for name, each in journal.spent.items()} == {"bot": 8}
+        assert journal.spent["bot"].cost_usd == 2
+
+
 def test_what_a_human_answers_may_change_and_nothing_else(path: Path) -> None:
     cut_off(path, begun(STOPPED))
     answers = {"approve": {"result": True}}

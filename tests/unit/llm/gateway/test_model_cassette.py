@@ -279,6 +279,24 @@ def test_a_committed_link_beside_the_cassette_is_not_written_through(tmp_path: P
     assert text_at(opened(folder / "c.jsonl"), place(1)) == "t"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="files that are open cannot be replaced there")
+def test_a_cassette_that_is_a_link_stays_one(tmp_path: Path):
+    (tmp_path / "evals").mkdir()
+    link, target = tmp_path / "evals" / "c.jsonl", tmp_path / "shared.jsonl"
+    link.symlink_to(target)
+    for _ in range(2):
+        writer = opened(link)
+        writer.begin()
+        writer.anew(digest_of_trial(key()))
+        add(writer, place(1))
+        writer.tidy()
+
+    assert link.is_symlink()
+    assert len(target.read_text().splitlines()) == 2
+    assert text_at(opened(link), place(1)) == "t"
+    assert not [each for each in (tmp_path / "evals").iterdir() if each != link]
+
+
 TRIALS = [key(case, repeat) for case in "abc" for repeat in (0, 1)]
 RECORDING = st.lists(
     st.tuples(st.integers(0, len(TRIALS) - 1), st.booleans(), st.integers(0, 3)), max_size=20
