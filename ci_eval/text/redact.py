@@ -306,6 +306,14 @@ def print_none_of(secrets: Secrets) -> None:
             stream.secrets = stream.secrets.with_more(secrets.given)
 
 
+def before_splitting(text: str) -> str:
+    """Redact the secrets in a text for stderr that is to be cut or split into lines.
+
+    The stream redacts each line alone, but a secret may continue on the next one.
+    """
+    return sys.stderr.secrets.text(text) if isinstance(sys.stderr, _Stream) else text
+
+
 class _Stream:
     """A stream that redacts secrets.
 
