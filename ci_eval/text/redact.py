@@ -92,13 +92,15 @@ class Secrets:
 
         Returns the same object if it contains none.
         """
-        if not self or not self._may_be_in(record.model_dump(exclude_defaults=True)):
+        if not self.may_be_in(record.model_dump(exclude_defaults=True)):
             return record
         leaves = Leaves(record)
         return cast("M", leaves.rebuilt(record)) if self._clean(leaves) else record
 
-    def _may_be_in(self, plain: Mapping[str, Any]) -> bool:
+    def may_be_in(self, plain: Mapping[str, Any]) -> bool:
         """Return True if a dumped record may contain a secret; a fast check."""
+        if not self:
+            return False
         values: list[str] = []
         every: list[str] = []
         gathered(plain, values, every)
