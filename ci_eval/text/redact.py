@@ -30,11 +30,11 @@ MIN_CUT = 100
 MAX_PARTS = 2_000
 """Maximum number of lines of one value to search for."""
 _SECRET = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR)|^GIT_CONFIG_VALUE_"
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR(?!IZATION))|^GIT_CONFIG_VALUE_"
     r"|JWT|COOKIE|WEBHOOK|CONNECTION_?STRING|_(?:PASS|PWD|PAT|PEM|DSN)$",
     re.IGNORECASE,
 )
-"""Names of environment variables with secret values."""
+"""Names of environment variables, and of headers, with secret values."""
 _PATH = re.compile(r"~?(?:/(?:[A-Za-z0-9]{0,24}|[\w.@ -]*[._@ -][\w.@ -]*))+")
 _CUT = re.compile(r"(?:\[\W?\d{1,15} \w{1,15} left out\W?\]|\u2026)+")
 """A mark where text was left out."""

@@ -194,6 +194,51 @@ def test_a_secret_in_an_earlier_conversation_is_in_no_document(
     assert not is_resumed or "reused 1 trial from the previous run" in printed
 
 
+LITERAL = """
+agents:
+  bot: {python: "literal:answer", env: {SHOP_TOKEN: lit-9f8e7d6c5b, SHOP_COLOUR: light-blue}}
+  web:
+    http: "%s/chat"
+    headers: {Authorization: Bearer literal-hdr-4711, X-Visitor: light-green}
+    body: {text: "{{ message }}"}
+    response: answer.text
+evalsets: {all: cases.yaml}
+criteria: {response_match_score: 1}
+"""
+ECHO = """
+import os
+def answer(message):
+    return f"{os.environ['SHOP_TOKEN']} {os.environ['SHOP_COLOUR']}"
+"""
+
+
+class EchoedHeaders(Loopback):
+    def reply(self, request: Request) -> Reply:
+        headers = request.headers
+        return as_json({"text": f"{headers['authorization']} {headers['x-visitor']}"})
+
+
+def test_a_secret_that_the_configuration_contains_is_in_no_document(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shop / "literal.py").write_text(ECHO)
+    (shop / "cases.yaml").write_text("- {id: a, prompt: Hi, expected: Hello}\n")
+    with serving(web := EchoedHeaders()):
+        (shop / "ci-eval.yaml").write_text(LITERAL % web.url)
+        main(["run", "-vv"])
+    written = {
+        path.name: path.read_text()
+        for path in (shop / "ci-eval-report").iterdir()
+        if path.is_file()
+    }
+    written["printed"] = "".join(capsys.readouterr())
+
+    for secret in ("lit-9f8e7d6c5b", "literal-hdr-4711"):
+        assert {name for name, text in written.items() if secret in text} == set()
+    assert "[SHOP_TOKEN] light-blue" in written["traces.jsonl"]
+    assert "[Authorization] light-green" in written["traces.jsonl"]
+
+
 # --- A run with everything ------------------------------------------------------------------
 
 _LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDPlanted0000{:02}"
