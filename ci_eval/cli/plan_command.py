@@ -60,7 +60,9 @@ def plan(
     """
     if file and not shards:
         raise UsageError("--out needs --shards", hint="add `--shards N`")
-    planned, context = command_inputs.planned(config, options, runs_python=run_python)
+    planned, context = command_inputs.planned(
+        config, options, runs_agents=False, runs_python=run_python
+    )
     console.say_problems(planned.warnings)
     asked = estimate(planned)
     slow = quotas(planned, context, asked)
