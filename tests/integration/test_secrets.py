@@ -239,6 +239,23 @@ def test_a_secret_that_the_configuration_contains_is_in_no_document(
     assert "[Authorization] light-green" in written["traces.jsonl"]
 
 
+def test_a_secret_in_an_earlier_conversation_is_not_shown(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shop / "shop.py").write_text(TOLD)
+    (shop / "ci-eval.yaml").write_text(CONFIG.replace("[SHOP_API_KEY]", "[SHOP_API_KEY, HANDED]"))
+    main(["run"])
+    capsys.readouterr()
+
+    monkeypatch.setenv("HANDED", HANDED)
+    monkeypatch.setattr("ci_eval.cli.console.width", lambda: 24)  # a line ends inside the secret
+    for options in ([], ["--json"]):
+        main(["show", "*", *options])
+        printed = "".join(capsys.readouterr())
+        assert "[HANDED]" in printed
+        assert not [at for at in range(len(HANDED) - 7) if HANDED[at : at + 8] in printed]
+
+
 # --- A run with everything ------------------------------------------------------------------
 
 _LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDPlanted0000{:02}"
