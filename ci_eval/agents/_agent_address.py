@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import Field
 
 from ci_eval.records.cases import Record
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import refused
 from ci_eval.runtime.http import address
 
@@ -25,12 +26,12 @@ class NetworkAgent(Record):
     """HTTP headers of every request. `${NAME}` stands for the environment variable `NAME`, such as
     an API key; no other variables are read, and messages never show their values."""
 
-    def wrong_headers(self, env: Mapping[str, str]) -> Faults:
+    def wrong_headers(self, context: RunContext) -> Faults:
         """Yield the errors in the headers."""
         for name, text in self.headers.items():
             if not _NAME.fullmatch(name):
                 yield "headers", f"{name!r} is not a valid name of a header"
-            yield from _wrong_variables("headers", text, env)
+            yield from _wrong_variables("headers", text, context)
             if not _SENDABLE.fullmatch(text):
                 yield "headers", f"{name!r} {_UNSENDABLE}"
 
@@ -49,29 +50,32 @@ def variables_in(*texts: str) -> list[str]:
     return [name for text in texts for name in _VARIABLE.findall(text)]
 
 
-def wrong_address(field: str, text: str, env: Mapping[str, str]) -> Faults:
+def wrong_address(field: str, text: str, context: RunContext) -> Faults:
     """Yield the errors in an address that may name variables, each with `field`."""
-    yield from _wrong_variables(field, text, env)
-    if all(env.get(name) for name in _VARIABLE.findall(text)):
+    yield from _wrong_variables(field, text, context)
+    if all(context.env.get(name) for name in _VARIABLE.findall(text)):
         try:
-            address(with_variables(text, env))
+            address(with_variables(text, context.env))
         except ValueError:
             example = "https://example.com/chat"
             yield field, f"expected an address such as {example!r}, found {text!r}"
 
 
-def _wrong_variables(field: str, text: str, env: Mapping[str, str]) -> Faults:
+def _wrong_variables(field: str, text: str, context: RunContext) -> Faults:
     for name in _VARIABLE.findall(text):
-        yield from wrong_variable(field, name, env)
+        yield from wrong_variable(field, name, context)
 
 
-def wrong_variable(field: str, name: str, env: Mapping[str, str]) -> Faults:
-    """Yield the reason if the variable `name` cannot be sent."""
+def wrong_variable(field: str, name: str, context: RunContext) -> Faults:
+    """Yield the reason if the variable `name` cannot be sent.
+
+    It may be unset in a command that runs no agent.
+    """
     never = list(refused({name: None}))
     for message in never:
         yield field, message
-    value = env.get(name, "").strip()
-    if not value and not never:
+    value = context.env.get(name, "").strip()
+    if not value and not never and context.runs_agents:
         yield field, f"the environment variable {name!r} is not set"
     if not _SENDABLE.fullmatch(value):
         yield field, f"{name!r} {_UNSENDABLE}"

@@ -98,12 +98,12 @@ class ServedAgent(CallingModels, NetworkAgent, _Startable):
     def wrong_access(self, field: str, address: str | None, context: RunContext) -> Faults:
         """Yield the errors in the `address` under `field`, the headers and the server's options."""
         if address is not None:
-            yield from wrong_address(field, address.replace(PORT, "1"), context.env)
+            yield from wrong_address(field, address.replace(PORT, "1"), context)
         if self.base is not None:
-            yield from wrong_address("base", self.base, context.env)
+            yield from wrong_address("base", self.base, context)
             if self.launched is not None:
                 yield "base", "is for a server that is already running, not together with `start`"
-        yield from self.wrong_headers(context.env)
+        yield from self.wrong_headers(context)
         yield from self.wrong_gateway(address, context)
         yield from self.wrong_start(address, context)
 

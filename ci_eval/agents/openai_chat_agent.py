@@ -73,8 +73,8 @@ class OpenAIChat(Prompted, NetworkAgent, Agent):
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the errors in the key, the headers, the instruction and the results."""
         if self._key_name:
-            yield from wrong_variable("api_key_env", self._key_name, context.env)
-        yield from self.wrong_headers(context.env)
+            yield from wrong_variable("api_key_env", self._key_name, context)
+        yield from self.wrong_headers(context)
         yield from super().check(context)
 
     @asynccontextmanager

@@ -45,16 +45,21 @@ def context_of(config: Path) -> RunContext:
 
 
 def load(
-    config: str, *, runs_python: bool = False, models_mode: str = ""
+    config: str, *, runs_agents: bool = False, runs_python: bool = False, models_mode: str = ""
 ) -> tuple[Config, RunContext]:
     """Return the configuration at `config` and its run context.
 
-    With `runs_python`, Python files that build criteria or evalsets are run.  A `models_mode`
-    replaces the mode of all agents.
+    With `runs_agents`, the keys of all agents have to be set.  With `runs_python`, Python files
+    that build criteria or evalsets are run.  A `models_mode` replaces the mode of all agents.
     """
     path = Path(config)
     require_config(path, config)
-    context = replace(context_of(path), runs_python=runs_python, models_mode=models_mode)
+    context = replace(
+        context_of(path),
+        runs_agents=runs_agents,
+        runs_python=runs_python,
+        models_mode=models_mode,
+    )
     loaded = configuration.load(path, shown=config, context=context)
     return loaded, with_secrets(context, loaded)
 
@@ -87,7 +92,12 @@ def _nearby(config: Path) -> str:
 
 
 def planned(
-    config: str, options: Mapping[str, Any], *, runs_python: bool, again: Path | None = None
+    config: str,
+    options: Mapping[str, Any],
+    *,
+    runs_python: bool = True,
+    runs_agents: bool = True,
+    again: Path | None = None,
 ) -> tuple[Plan, RunContext]:
     """Return the trials that the options of `run` and `plan` select.
 
@@ -100,7 +110,9 @@ def planned(
 
     """
     mode = options.get("models") or ""
-    loaded, context = load(config, runs_python=runs_python, models_mode=mode)
+    loaded, context = load(
+        config, runs_agents=runs_agents, runs_python=runs_python, models_mode=mode
+    )
     job = job_name(context.env, options.get("section", ""))
     context = replace(
         context,

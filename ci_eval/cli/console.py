@@ -22,6 +22,7 @@ from ci_eval.reporters.case_lines import Line, Span, Style, failure_lines, first
 from ci_eval.run.cost_estimate import Estimate
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import PAGE_FILE, REPORT_FOLDER
+from ci_eval.text.redact import before_splitting
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import (
     counted,
@@ -136,7 +137,7 @@ def say_problems(
     """Print at most `MAX_PROBLEMS` problems, errors first, then the hint and the codes."""
     listed = sorted(problems, key=lambda problem: problem.severity)
     for problem in listed[:MAX_PROBLEMS]:
-        first, *others = str(problem).split("\n")
+        first, *others = before_splitting(str(problem)).split("\n")
         say(f"{problem.severity}: {first}" if problem.severity == "warning" else first)
         for line in filter(str.strip, others[:MAX_TRACE]):
             sys.stderr.write(f"  {terminal(line)}\n")

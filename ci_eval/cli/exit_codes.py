@@ -37,7 +37,7 @@ def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
         except KeyboardInterrupt:
             return ExitCode.INTERRUPTED
         except Exception:  # noqa: BLE001  # one of three; an error that arrives here is our bug
-            traceback.print_exc()
+            sys.stderr.write(traceback.format_exc())
             sys.stderr.write("\nThis is a bug in ci-eval; please report it with the lines above.\n")
             return ExitCode.INTERNAL_ERROR
 

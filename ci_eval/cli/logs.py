@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ci_eval.records.errors import UsageError
+from ci_eval.text.redact import before_splitting
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.templates import terminal
 
@@ -27,10 +28,10 @@ Command = Callable[..., Any]
 
 
 class _Stderr(logging.Handler):
-    """Writes to the current `sys.stderr`, which redacts secrets."""
+    """Writes to the current `sys.stderr`, without secrets."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        lines = _FORMAT.format(record).splitlines()
+        lines = before_splitting(_FORMAT.format(record)).splitlines()
         for line in lines[:MAX_LINES]:
             sys.stderr.write(f"{terminal(line)}\n")
         if len(lines) > MAX_LINES:

@@ -60,7 +60,9 @@ def plan(
     """
     if file and not shards:
         raise UsageError("--out needs --shards", hint="add `--shards N`")
-    planned, context = command_inputs.planned(config, options, runs_python=run_python)
+    planned, context = command_inputs.planned(
+        config, options, runs_agents=False, runs_python=run_python
+    )
     console.say_problems(planned.warnings)
     asked = estimate(planned)
     slow = quotas(planned, context, asked)
@@ -81,8 +83,7 @@ def plan(
             f"{agent} on {evalset}: {cases} \N{MULTIPLICATION SIGN} {times}: {', '.join(criteria)}"
         )
         click.echo(terminal(line, _MAX_LINE))
-    most = f"; at most {planned.most:,} if in doubt" if planned.most > planned.count else ""
-    click.echo(counted(planned.count, "trial") + most)
+    click.echo(_trials_line(planned))
     for each in asked:
         click.echo(terminal(console.describe_estimate(each), _MAX_LINE))
     if found:
@@ -91,6 +92,20 @@ def plan(
     for quota in slow:
         click.echo(terminal(_quota_line(quota, found), _MAX_LINE))
     return ExitCode.PASSED
+
+
+def _trials_line(planned: Plan) -> str:
+    """Return the number of trials, of the merge base and in doubt, too."""
+    line, store, gate = (
+        counted(planned.count, "trial"),
+        planned.config.baseline,
+        planned.config.gate,
+    )
+    if store and not store.stores and gate.confirm == "both" and not gate.never_confirms:
+        line += ", and as many with the merge base, on cases that it also has"
+    return line + (
+        f"; at most {planned.most:,} if in doubt" if planned.most > planned.count else ""
+    )
 
 
 def _whole(

@@ -2,29 +2,31 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
 
-from ci_eval.cli import console
+from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.shared_options import json_option, out_option
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.records.cases import Invocation, Status
-from ci_eval.records.errors import ExitCode, Problem, UsageError
+from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, TrialResult
 from ci_eval.records.trials import Trace, TrialKey
 from ci_eval.reporters.case_lines import Line, Span, status_span, trial_lines
 from ci_eval.run_files import report_phrases
-from ci_eval.run_files.file_names import REPORT_FILE, RUN_FILE, TRACES_FILE
+from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FILE, RUN_FILE, TRACES_FILE
 from ci_eval.run_files.journal import read_traces
 from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import read_run
 from ci_eval.run_files.times import age_s
 from ci_eval.runtime.path_checks import contained
 from ci_eval.text.fingerprint import of_case
+from ci_eval.text.redact import Secrets
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.templates import counted, duration, plain, terminal
 
@@ -54,13 +56,14 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     run = read_run(path, shown=str(path))
     found = _selected(run, case, agent, evalset)
     traces = {place: _traces(folder, place) for place in list(found)[:MAX_CASES]}
+    secrets = _secrets()
     if as_json:
         print_json([_as_json(each, traces) for results in found.values() for each in results])
         return ExitCode.PASSED
     report_path = folder / REPORT_FILE
     report = read_report(report_path, shown=str(report_path)) if report_path.exists() else None
     for place, observed in traces.items():
-        for line in _case_lines(run, report, found[place], observed):
+        for line in _case_lines(run, report, found[place], observed, secrets):
             console.out_spans(line)
     if len(found) > len(traces):
         console.out(f"… and {len(found) - len(traces)} more cases")
@@ -116,8 +119,19 @@ def _as_json(result: TrialResult, traces: dict[Place, dict[TrialKey, Trace]]) ->
     }
 
 
+def _secrets() -> Secrets:
+    """Return the secrets of the environment and of the configuration; the run may predate them."""
+    with suppress(CiEvalError):
+        return command_inputs.load(CONFIG_FILE)[1].secrets
+    return command_inputs.context_of(Path(CONFIG_FILE)).secrets
+
+
 def _case_lines(
-    run: Run, report: Report | None, results: list[TrialResult], traces: dict[TrialKey, Trace]
+    run: Run,
+    report: Report | None,
+    results: list[TrialResult],
+    traces: dict[TrialKey, Trace],
+    secrets: Secrets,
 ) -> Iterator[Line]:
     key = results[0].key
     status = Status.worst([each.status for each in results])
@@ -134,8 +148,10 @@ def _case_lines(
             said = _named((result, *others), run.meta.repeats)
             yield ()
             yield (status_span(result.status), Span(f"{said} ({duration(result.duration_s)})"))
-        observed = traces.get(result.key)
-        yield from trial_lines(result, observed, expected or (), width=console.width())
+        trace = traces.get(result.key)
+        observed = secrets.cleaned(trace) if trace else None
+        cleaned = secrets.cleaned(result)
+        yield from trial_lines(cleaned, observed, expected or (), width=console.width())
     if expected is None:
         yield (Span(f"expected values are unknown: {terminal(source)} has changed since", "faint"),)
     for text in _baseline(report, key) if report else ():

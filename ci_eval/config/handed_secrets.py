@@ -24,8 +24,8 @@ _OF_GIT = re.compile(r"remote\..*url|http\..*extraheader|url\..*insteadof")
 def with_secrets(context: RunContext, config: Config) -> RunContext:
     """Return `context` with the secrets that `config` passes on, which are redacted in all output.
 
-    These are the variables in an agent's `env:`, URL and headers, the content of a key file, and
-    the logins in git's settings.
+    These are the variables in an agent's `env:`, URL and headers, secrets written there literally,
+    the content of a key file, and the logins in git's settings.
     """
     found = [each for agent in config.agents.values() for each in handed(agent, context)]
     of_file = Secrets({})
@@ -37,9 +37,16 @@ def with_secrets(context: RunContext, config: Config) -> RunContext:
 
 
 def handed(agent: Agent | UnderPython, context: RunContext) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of variables that `agent` gets besides the usual ones."""
+    """Yield the names and values of variables that `agent` gets besides the usual ones.
+
+    Also of variables and headers that the configuration sets itself, if their names say that they
+    are secret.
+    """
     named = _VARIABLE.findall(json.dumps(agent.model_dump(mode="json")))
     yield from passed_on(context.env, sorted({*declared(agent, context), *named}))
+    written = {**getattr(agent, "env", {}), **getattr(agent, "headers", {})}
+    literal = {name: text for name, text in written.items() if text and not _VARIABLE.search(text)}
+    yield from Secrets(literal).given
 
 
 def declared(agent: Agent | UnderPython, context: RunContext) -> set[str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ci_eval.config import handed_secrets
 from ci_eval.config import load_config as configuration
+from ci_eval.forge.lineage import target_branch
 from ci_eval.forge.missing_commit import why_missing
 from ci_eval.llm.gateway.calling_agents import gateway_options, replays, with_models
 from ci_eval.llm.gateway.gateway_options import ModelOptions
@@ -37,6 +38,8 @@ from ci_eval.text.sanitize import one_line
 
 MAX_REASON = 300
 """How many characters of the reason for a missing base arm are shown."""
+
+_UNNAMED = "name the base branch in `baseline.base`, and fetch it"
 
 
 class NoBaseArmError(Exception):
@@ -79,7 +82,7 @@ def base_arm(planned: Plan, context: RunContext, commit: str | None) -> Iterator
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         admit_alone(folder, account(of_base=True))
         try:
-            arm = _prepared(planned, context, _available(context, commit), folder / "tree")
+            arm = _prepared(planned, context, _available(planned, context, commit), folder / "tree")
             files = handed_secrets.files(arm.plan.config, arm.context)
             room = stack.enter_context(agent_workspace(arm.context, files))
         except (CiEvalError, GitError, OSError) as exc:
@@ -87,7 +90,7 @@ def base_arm(planned: Plan, context: RunContext, commit: str | None) -> Iterator
         yield replace(arm, context=room)
 
 
-def _available(context: RunContext, commit: str | None) -> str:
+def _available(planned: Plan, context: RunContext, commit: str | None) -> str:
     """Return the commit, if the clone has it."""
     clone = context.clone
     if missing := clone.missing:
@@ -96,9 +99,10 @@ def _available(context: RunContext, commit: str | None) -> str:
         if not (clone.head and clone.view.parents(clone.head)):
             message = "there is no earlier commit yet; later commits will be compared"
             raise NoBaseArmError(message, is_new=True)
-        raise NoBaseArmError(
-            "the merge base is unknown; name the base branch in `baseline.base`, and fetch it"
-        )
+        store = planned.config.baseline
+        branch = target_branch(context.env) or (store.base if store else None)
+        named = f"fetch the branch {branch!r}" if branch else _UNNAMED
+        raise NoBaseArmError(f"the merge base is unknown; {named}")
     if why := why_missing(context, commit):
         raise NoBaseArmError(why)
     return commit

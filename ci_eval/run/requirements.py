@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from ci_eval.config.selection import PlannedEvalSet
 from ci_eval.config.validated_config import Config
@@ -69,7 +70,7 @@ def problems(
         for problem in _unjudged(config, evalsets, pairs):
             yield replace(problem, severity=refused)
     if not partly:
-        yield from _unread_assertions(config, evalsets, pairs)
+        yield from _unread_assertions(config, evalsets)
 
 
 def absent(config: Config, pairs: Pairs, context: RunContext) -> Iterator[Problem]:
@@ -193,15 +194,16 @@ def wrong_cases(
             yield Problem(message, shown, case.line, f"case {case.eval_id!r}")
 
 
-def _unread_assertions(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Problem]:
-    """Yield the evalsets whose cases have assertions that nothing checks."""
-    reading = {
-        evalset
-        for (_, evalset), criteria in pairs.items()
-        if any(config.criteria[name].reads_assertions for name in criteria)
-    }
+def _unread_assertions(config: Config, evalsets: EvalSets) -> Iterator[Problem]:
+    """Yield the evalsets whose cases have assertions that nothing checks, whichever agent runs."""
     for name, evalset in evalsets.items():
-        if evalset.opened.facts.with_assertions and name not in reading:
+        entries = (each for each in config.evalsets if f"{name}:".startswith(f"{each}:"))
+        reading = (
+            criterion.reads_assertions
+            for agent, entry in product(config.agents, entries)
+            for criterion in config.criteria_for(agent, entry).values()
+        )
+        if evalset.opened.facts.with_assertions and not any(reading):
             message = "nothing checks these assertions; add `ci/assertions: 1` to the criteria"
             case = next(each for each in evalset.opened.cases() if each.assertions)
             yield Problem(message, evalset.shown, case.line, f"case {case.eval_id!r}")

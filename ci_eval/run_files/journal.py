@@ -8,10 +8,11 @@ is killed, at most the last line is broken, and a broken line is dropped on read
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from ci_eval.records.cases import Json
+from ci_eval.records.cases import Json, Record
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run_files.file_names import UNDERWAY_FILE, make_report_folder
@@ -21,6 +22,8 @@ from ci_eval.text.json_text import TRACE_DEPTH, parse_json
 from ci_eval.text.redact import Secrets
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
+Row = Mapping[str, Any]
+"""The parsed content of a line."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Longer lines are skipped on reading; a `recorded` agent skips them, too."""
 
@@ -41,20 +44,20 @@ def read_traces(path: Path, place: tuple[str, str, str]) -> dict[TrialKey, Trace
     Lines that are damaged, or too long, are left out.
     """
     found: dict[TrialKey, Trace] = {}
-    for key, line in _traces(path):
-        trace = trace_of(key, row_of(line)) if key.place == place else None
+    for key, row, _ in _traces(path):
+        trace = trace_of(key, row) if key.place == place else None
         if trace:
             found[key] = trace
     return found
 
 
-def _traces(path: Path) -> Iterator[tuple[TrialKey, bytes]]:
-    """Yield each whole line about a trial."""
+def _traces(path: Path) -> Iterator[tuple[TrialKey, Row, bytes]]:
+    """Yield each whole line about a trial, with its key and its parsed content."""
     with path.open("rb") as file:
         for line in iter(lambda: file.readline(MAX_LINE_BYTES), b""):
-            key = key_of(row_of(line)) if line.endswith(b"\n") else None
-            if key:
-                yield key, line
+            row = row_of(line) if line.endswith(b"\n") else {}
+            if key := key_of(row):
+                yield key, row, line
 
 
 class Journal:
@@ -76,8 +79,9 @@ class Journal:
         self._secrets = secrets or Secrets({})
         self.spent: dict[str, ModelUsage] = {}
         """By agent, the metered model calls of the resumed run, whether or not they are reused."""
-        self._traces = _Lines(path, resume=resume, seen=self._count_finished)
-        self._begun = _Lines(path.with_name(UNDERWAY_FILE), resume=resume)
+        begun = path.with_name(UNDERWAY_FILE)
+        self._traces = _Lines(path, resume=resume, drops=self._drops)
+        self._begun = _Lines(begun, resume=resume, drops=partial(self._is_secret, _begun_of))
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -103,21 +107,40 @@ class Journal:
             # Written before the trace, so that a failed conversation is never resumed.
             self._begun.write(trace.key, _line(names_of(trace.key) | {"over": True}).encode())
             del self._begun.places[trace.key]
+        self._append(trace, case_fingerprint if trace is found else "")
+
+    def _append(self, trace: Trace, case_fingerprint: str) -> None:
         line = trace_line(
             trace,
             duration_s=trace.duration_s,
             attempts=trace.attempts,
             **self._origin,
-            case_fingerprint=case_fingerprint if trace is found else "",
+            case_fingerprint=case_fingerprint,
             **({"output": trace.output} if trace.output else {}),
         )
         self._traces.append(line.encode())
 
     def copy(self, path: Path, belongs: Callable[[TrialKey], bool]) -> None:
-        """Add unchanged the traces in another run's file whose trials belong to this run."""
-        for key, line in _traces(path):
-            if belongs(key):
+        """Add the traces in another run's file whose trials belong to this run.
+
+        They are redacted, because that run may not have known all secrets of this one.
+        """
+        for key, row, line in _traces(path):
+            if not belongs(key):
+                continue
+            if not self._is_secret(trace_of, key, row):
                 self._traces.append(line)
+            elif trace := trace_of(key, row):
+                self._append(self._secrets.cleaned(trace), "")
+
+    def _is_secret(
+        self, observed_of: Callable[[TrialKey, Row], Record | None], key: TrialKey, row: Row
+    ) -> bool:
+        """Return True if the line of an earlier run contains a secret, or may and is unreadable."""
+        if not self._secrets.may_be_in(row):
+            return False
+        found = (key, key if row.get("over") else observed_of(key, row))
+        return any(each is None or self._secrets.cleaned(each) is not each for each in found)
 
     def keep(self, trial: Trial, begun: Begun) -> None:
         """Store the progress of the conversation of `trial`.
@@ -158,15 +181,15 @@ class Journal:
             return None
         if row.get("case_fingerprint") != of_question(trial.case) or not self._is_ours(row):
             return None
-        with suppress(ValueError):
-            return Begun.model_validate(row)
-        return None
+        return _begun_of(trial.key, row)
 
-    def _count_finished(self, key: TrialKey, row: Mapping[str, Any]) -> None:
+    def _drops(self, key: TrialKey, row: Row) -> bool:
+        """Count the metered calls of a trace; return True if it contains a secret."""
         if row.get("error_kind") != "waiting":  # otherwise, it is also unfinished
             self._count(key, row)
+        return self._is_secret(trace_of, key, row)
 
-    def _count(self, key: TrialKey, row: Mapping[str, Any]) -> None:
+    def _count(self, key: TrialKey, row: Row) -> None:
         """Add the metered calls in a line to those that the resumed run spent."""
         if self._origin_of(row) != self._origin:
             return
@@ -175,10 +198,10 @@ class Journal:
                 usage = ModelUsage.model_validate(each.get("metered", {}))
                 self.spent[key.agent] = self.spent.get(key.agent, ModelUsage()) + usage
 
-    def _origin_of(self, row: Mapping[str, Json]) -> dict[str, Json]:
+    def _origin_of(self, row: Row) -> dict[str, Json]:
         return {key: row.get(key, "") for key in self._origin}
 
-    def _is_ours(self, row: Mapping[str, Json]) -> bool:
+    def _is_ours(self, row: Row) -> bool:
         """Return True if a line is of the same suite and code."""
         found = self._origin_of(row)
         self.outdated += found != self._origin and found["suite"] == self._origin["suite"]
@@ -188,18 +211,13 @@ class Journal:
 class _Lines:
     """A file of lines, each about one trial; the last line about a trial counts."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        resume: bool,
-        seen: Callable[[TrialKey, Mapping[str, Any]], None] = lambda _key, _row: None,
-    ) -> None:
+    def __init__(self, path: Path, *, resume: bool, drops: Callable[[TrialKey, Row], bool]) -> None:
         self.path = path
-        self._seen = seen
         self.places: dict[TrialKey, int] = {}
         """Offset of the last line about each trial, of existing lines and those `write` added."""
         self._resume = resume
+        self._drops = drops
+        """Whether an existing line is replaced by a blank one, so that its trial is run again."""
 
     def __enter__(self) -> Self:
         make_report_folder(self.path.parent)
@@ -221,11 +239,15 @@ class _Lines:
                 break
             row = row_of(line)
             key = key_of(row)
-            if key and row.get("over"):
+            is_dropped = key is not None and self._drops(key, row)
+            if is_dropped:
+                self._file.seek(whole)
+                self._file.write(b" " * (len(line) - 1))
+                self._file.seek(whole + len(line))
+            if key and (is_dropped or row.get("over")):
                 self.places.pop(key, None)
             elif key:
                 self.places[key] = whole
-                self._seen(key, row)
             whole = self._file.tell()
         self._file.truncate(whole)
         self._file.seek(whole)
@@ -246,7 +268,7 @@ class _Lines:
         self._file.write(line)
         self._file.flush()
 
-    def read(self, key: TrialKey) -> Mapping[str, Json]:
+    def read(self, key: TrialKey) -> Row:
         """Return the last line about a trial; empty if there is none."""
         if key not in self.places:
             return {}
@@ -269,7 +291,7 @@ def _line(row: Mapping[str, Json]) -> str:
     return _encode(row) + "\n"
 
 
-def row_of(line: bytes) -> Mapping[str, Any]:
+def row_of(line: bytes) -> Row:
     """Return the parsed line; empty if it is damaged or not ours."""
     try:
         row = parse_json(line, max_depth=TRACE_DEPTH)
@@ -278,7 +300,7 @@ def row_of(line: bytes) -> Mapping[str, Any]:
     return row if isinstance(row, dict) else {}
 
 
-def key_of(row: Mapping[str, Json]) -> TrialKey | None:
+def key_of(row: Row) -> TrialKey | None:
     """Return the trial that `row` is about; `None` if it names none."""
     try:
         names = {"agent": row["agent"], "evalset": row["evalset"], "case": row["eval_id"]}
@@ -287,7 +309,14 @@ def key_of(row: Mapping[str, Json]) -> TrialKey | None:
         return None
 
 
-def trace_of(key: TrialKey, row: Mapping[str, Json]) -> Trace | None:
+def _begun_of(_: TrialKey, row: Row) -> Begun | None:
+    """Return the progress in `row`; `None` if another version wrote it in a different form."""
+    with suppress(ValueError):
+        return Begun.model_validate(row)
+    return None
+
+
+def trace_of(key: TrialKey, row: Row) -> Trace | None:
     """Return the trace in `row`; `None` if another version wrote it in a different form."""
     if {"invocations", "duration_s", "attempts"} <= row.keys():
         failure = {"kind": row.get("error_kind", "recorded"), "message": row.get("error")}

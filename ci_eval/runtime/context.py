@@ -53,6 +53,8 @@ class RunContext:
     """How to handle agents' model calls, if the user specifies it for this run."""
     resumes: bool = False
     """Whether this run continues an interrupted one."""
+    runs_agents: bool = True
+    """Whether the command may run agents, so that their keys have to be set."""
     runs_python: bool = False
     """Whether the command runs code of the repository, such as agents and Python files that build
     evalsets."""

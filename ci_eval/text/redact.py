@@ -30,11 +30,11 @@ MIN_CUT = 100
 MAX_PARTS = 2_000
 """Maximum number of lines of one value to search for."""
 _SECRET = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR)|^GIT_CONFIG_VALUE_"
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR(?!IZATION))|^GIT_CONFIG_VALUE_"
     r"|JWT|COOKIE|WEBHOOK|CONNECTION_?STRING|_(?:PASS|PWD|PAT|PEM|DSN)$",
     re.IGNORECASE,
 )
-"""Names of environment variables with secret values."""
+"""Names of environment variables, and of headers, with secret values."""
 _PATH = re.compile(r"~?(?:/(?:[A-Za-z0-9]{0,24}|[\w.@ -]*[._@ -][\w.@ -]*))+")
 _CUT = re.compile(r"(?:\[\W?\d{1,15} \w{1,15} left out\W?\]|\u2026)+")
 """A mark where text was left out."""
@@ -92,13 +92,15 @@ class Secrets:
 
         Returns the same object if it contains none.
         """
-        if not self or not self._may_be_in(record.model_dump(exclude_defaults=True)):
+        if not self.may_be_in(record.model_dump(exclude_defaults=True)):
             return record
         leaves = Leaves(record)
         return cast("M", leaves.rebuilt(record)) if self._clean(leaves) else record
 
-    def _may_be_in(self, plain: Mapping[str, Any]) -> bool:
+    def may_be_in(self, plain: Mapping[str, Any]) -> bool:
         """Return True if a dumped record may contain a secret; a fast check."""
+        if not self:
+            return False
         values: list[str] = []
         every: list[str] = []
         gathered(plain, values, every)
@@ -304,6 +306,14 @@ def print_none_of(secrets: Secrets) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, _Stream):
             stream.secrets = stream.secrets.with_more(secrets.given)
+
+
+def before_splitting(text: str) -> str:
+    """Redact the secrets in a text for stderr that is to be cut or split into lines.
+
+    The stream redacts each line alone, but a secret may continue on the next one.
+    """
+    return sys.stderr.secrets.text(text) if isinstance(sys.stderr, _Stream) else text
 
 
 class _Stream:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from servers.loopback import Loopback, Reply, Request, as_json, serving
 from support.commands import Ended
 from support.documents import essence
 from support.git_suites import CONFIG, Suite
@@ -102,6 +103,46 @@ def test_a_redraw_decides_what_the_merge_decides_by_itself(suite, code, config, 
     assert drawn[0] == first
     assert not (suite.folder / "redraw.json").exists()
     assert essence(suite, "merged") == essence(suite, "whole")
+
+
+class Far(Loopback):
+    """An agent that anyone with the key can reach."""
+
+    def reply(self, request: Request) -> Reply:
+        return as_json({"text": "yes" if request.headers["x-key"] == "far-away-key" else "no"})
+
+
+FAR = """
+agents:
+  bot: {python: "bot:answer"}
+  far:
+    http: "%s"
+    headers: {X-Key: "${FAR_KEY}"}
+    body: {text: "{{ message }}"}
+    response: answer.text
+"""
+
+
+def test_a_job_that_runs_no_agent_needs_none_of_their_keys(suite):
+    with serving(far := Far()):
+        config = CONFIG.replace("store: file", "store: merge_base")
+        config = config.replace('agents: {bot: {python: "bot:answer"}}\n', FAR % far.url)
+        suite.begin(8, **{"ci-eval.yaml": config})
+        suite.commit("change", **{"bot.py": ONE_BREAKS})
+        made = suite.ci_eval("plan", "--shards", "2", "--out", "plan.json")
+        assert made.code == 0, made.err
+        for number in (1, 2):
+            shard = ("run", "--shard", f"{number}/2", "--plan", "plan.json")
+            refused = suite.ci_eval(*shard, "--out", f"shards/{number}")
+            assert (refused.code, "'FAR_KEY' is not set" in refused.err) == (4, True)
+            ended = suite.ci_eval(*shard, "--out", f"shards/{number}", FAR_KEY="far-away-key")
+            assert ended.code == 0, ended.err
+        assert planned(suite).code == 6
+        refused = merged(suite)
+        assert (refused.code, "'FAR_KEY' is not set" in refused.err) == (4, True)
+        merge = ("merge", "shards/*", "--out", "merged")
+        assert suite.ci_eval(*merge, FAR_KEY="far-away-key").code == 1
+        assert suite.ci_eval("report", "merged").code == 1
 
 
 def test_what_was_left_in_doubt_is_not_green_and_decides_nothing(redrawn, tmp_path):

@@ -155,6 +155,107 @@ def test_a_secret_that_an_older_baseline_holds_is_in_no_document(
     assert "[HANDED]" in written[Path("ci-eval-report/comment.md")]
 
 
+TOLD = f"""
+def answer(message):
+    if message == "fail":
+        raise RuntimeError("401 for {HANDED}")
+    said = message == "Hi" and "{HANDED}" or "nothing"
+    return {{"response": said, "tool_calls": [{{"name": "ask", "args": {{"key": said}}}}]}}
+"""
+
+
+@pytest.mark.parametrize("is_resumed", [True, False], ids=["resumed", "merged"])
+def test_a_secret_in_an_earlier_conversation_is_in_no_document(
+    shop: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_resumed: bool,
+) -> None:
+    (shop / "shop.py").write_text(TOLD)
+    (shop / "ci-eval.yaml").write_text(CONFIG.replace("[SHOP_API_KEY]", "[SHOP_API_KEY, HANDED]"))
+    (shop / "cases.yaml").write_text(CASES.replace('sk-"Zq4wv', "who"))
+    earlier = [[]] if is_resumed else [["--shard", "1/2"], ["--shard", "2/2"]]
+    for number, shard in enumerate(earlier):
+        main(["run", *shard, "--out", f"out{number}"])
+    assert HANDED in "".join(path.read_text() for path in shop.glob("out*/traces.jsonl"))
+    capsys.readouterr()
+
+    monkeypatch.setenv("HANDED", HANDED)
+    merged = ["merge", "out0", "out1", "--out", "all"]
+    main(["run", "--resume", "--out", "out0"] if is_resumed else merged)
+    out = shop / ("out0" if is_resumed else "all")
+    main(["show", "*", "--out", str(out)])
+    printed = "".join(capsys.readouterr())
+    written = {path.name: path.read_text() for path in out.iterdir() if path.is_file()}
+    assert {"traces.jsonl", "report.html", "run.json"} < written.keys()
+    assert {name for name, text in written.items() if HANDED in text} == set()
+    assert HANDED not in printed
+    assert 'ask(key="[HANDED]")' in printed
+    assert not is_resumed or "reused 1 trial from the previous run" in printed
+
+
+LITERAL = """
+agents:
+  bot: {python: "literal:answer", env: {SHOP_TOKEN: lit-9f8e7d6c5b, SHOP_COLOUR: light-blue}}
+  web:
+    http: "%s/chat"
+    headers: {Authorization: Bearer literal-hdr-4711, X-Visitor: light-green}
+    body: {text: "{{ message }}"}
+    response: answer.text
+evalsets: {all: cases.yaml}
+criteria: {response_match_score: 1}
+"""
+ECHO = """
+import os
+def answer(message):
+    return f"{os.environ['SHOP_TOKEN']} {os.environ['SHOP_COLOUR']}"
+"""
+
+
+class EchoedHeaders(Loopback):
+    def reply(self, request: Request) -> Reply:
+        headers = request.headers
+        return as_json({"text": f"{headers['authorization']} {headers['x-visitor']}"})
+
+
+def test_a_secret_that_the_configuration_contains_is_in_no_document(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shop / "literal.py").write_text(ECHO)
+    (shop / "cases.yaml").write_text("- {id: a, prompt: Hi, expected: Hello}\n")
+    with serving(web := EchoedHeaders()):
+        (shop / "ci-eval.yaml").write_text(LITERAL % web.url)
+        main(["run", "-vv"])
+    written = {
+        path.name: path.read_text()
+        for path in (shop / "ci-eval-report").iterdir()
+        if path.is_file()
+    }
+    written["printed"] = "".join(capsys.readouterr())
+
+    for secret in ("lit-9f8e7d6c5b", "literal-hdr-4711"):
+        assert {name for name, text in written.items() if secret in text} == set()
+    assert "[SHOP_TOKEN] light-blue" in written["traces.jsonl"]
+    assert "[Authorization] light-green" in written["traces.jsonl"]
+
+
+def test_a_secret_in_an_earlier_conversation_is_not_shown(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shop / "shop.py").write_text(TOLD)
+    (shop / "ci-eval.yaml").write_text(CONFIG.replace("[SHOP_API_KEY]", "[SHOP_API_KEY, HANDED]"))
+    main(["run"])
+    capsys.readouterr()
+
+    monkeypatch.setenv("HANDED", HANDED)
+    monkeypatch.setattr("ci_eval.cli.console.width", lambda: 24)  # a line ends inside the secret
+    for options in ([], ["--json"]):
+        main(["show", "*", *options])
+        printed = "".join(capsys.readouterr())
+        assert "[HANDED]" in printed
+        assert not [at for at in range(len(HANDED) - 7) if HANDED[at : at + 8] in printed]
+
+
 # --- A run with everything ------------------------------------------------------------------
 
 _LINE = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDPlanted0000{:02}"

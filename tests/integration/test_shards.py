@@ -359,3 +359,21 @@ def test_a_plan_tells_when_more_shards_do_not_help(suite):
     shown = suite.ci_eval("plan", "--shards", "3").out
     assert re.search(r"^3 shards of [1-4]( to [3-7])? trials, expected to ", shown, re.MULTILINE)
     assert "run.concurrency is 2 for the whole suite, so more than 2 shards do not help" in shown
+
+
+def test_a_plan_counts_the_trials_of_the_merge_base(suite):
+    suite.begin(10)
+    assert suite.ci_eval("plan").out.endswith("\n10 trials; at most 100 if in doubt\n")
+
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.commit("change", **{"ci-eval.yaml": config})
+    counted = "\n10 trials, and as many with the merge base, on cases that it also has; at most 100"
+    assert counted in suite.ci_eval("plan").out
+
+    for gate, ending in (
+        ("confirm: candidate", "; at most 100 if in doubt\n"),
+        ("rerun_budget: 1", ", and as many with the merge base, on cases that it also has\n"),
+        ("on_inconclusive: fail", "\n"),
+    ):
+        suite.commit("change", **{"ci-eval.yaml": f"{config}gate: {{{gate}}}\n"})
+        assert f"\n10 trials{ending}" in suite.ci_eval("plan").out

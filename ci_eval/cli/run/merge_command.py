@@ -71,7 +71,7 @@ def _merge(
 ) -> int | None:
     file = options["redraw_plan"]
     refuse_links_out(file)
-    plan, context = command_inputs.planned(config, options, runs_python=True)
+    plan, context = command_inputs.planned(config, options, runs_agents=not file)
     if file:
         if why := why_none(plan):
             message = f"--redraw-plan has nothing to plan: {why}"

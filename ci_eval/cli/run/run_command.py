@@ -81,7 +81,7 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
 def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
     _make_room(folder, options["record"], options["adk_results"])
     again = folder if options["failed"] else None
-    plan, context = command_inputs.planned(config, options, runs_python=True, again=again)
+    plan, context = command_inputs.planned(config, options, again=again)
     publish = publication(plan, context, folder, options, as_json=as_json)
     outputs = replace(_outputs(folder, options), max_failures=options["maxfail"])
     if options["adk_results"]:
@@ -109,7 +109,7 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
     kept = folder.absolute() / CASSETTES_FOLDER
     if not options["resume"]:
         remove_files(kept, "[0-9a-f]*.jsonl")
-    plan, context = command_inputs.planned(config, options, runs_python=True)
+    plan, context = command_inputs.planned(config, options)
     context = replace(context, cassettes=kept)
     option = ShardOption(plan, context, options)
     done = run_shard_watched(option.part, context, _outputs(folder, options), option.redraw)

@@ -22,6 +22,22 @@ def test_a_message_is_found_with_what_varies_in_it(message: str, explained: str)
     assert any(each.startswith(explained) for each in entry.messages)
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "is empty",
+        "is not a run of ci-eval",
+        "scores[0]: the value must lie between 0 and 1, found 7.5",
+        "has schema version 2; this version of ci-eval reads 1",
+    ],
+)
+def test_the_explanation_also_fits_the_report_of_a_shard(message: str) -> None:
+    entry = explaining(message)
+    assert entry
+    assert "`shard.json`" in entry.text
+    assert "run the suite or the shard again" in entry.text
+
+
 def test_what_no_entry_explains_has_no_code() -> None:
     assert codes_of(["zzz", "no such file", "is not a file"]) == ["CE0101"]
 

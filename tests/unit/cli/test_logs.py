@@ -1,14 +1,17 @@
 """How much is logged, and that no secret is."""
 
+import base64
 import logging
 import re
 from pathlib import Path
 
 import pytest
 
+from ci_eval.cli.console import say_problems
 from ci_eval.cli.logs import MAX_LINES, configure, is_quiet
 from ci_eval.cli.main import main
-from ci_eval.records.errors import UsageError
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.text.redact import printing
 
 FILES = {
     "shop.py": """
@@ -25,6 +28,7 @@ criteria: {response_match_score: 1}
     "cases.yaml": "- {id: a, prompt: Hi, expected: Hello}\n",
 }
 LOGGER = logging.getLogger("ci_eval")
+KEY = "Zk3vQ9pLx7Rt2WmN8bYc5HdJ4gFs6AuE1oTiKzVq0XyBnMlPwSrDhGjCfUeIaOt"
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +101,29 @@ def test_what_is_logged_is_redacted_and_gives_no_terminal_a_command(
     assert "giraffe" not in said
     assert "\x1b" not in said
     assert not re.search(r"^::|##\[", said, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        f"first: {KEY[:30]}\n{KEY[30:]}",
+        base64.encodebytes(KEY.encode() * 2).decode(),
+        f"the worker died:\n…{KEY[2:]}\n{KEY}\n{KEY}\nzz",
+        f"{'x' * 480} {KEY[:30]}\n{KEY[30:]}",
+    ],
+)
+def test_a_secret_that_continues_on_the_next_line_is_redacted(
+    written: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with printing({"SHOP_API_KEY": KEY}):
+        logging.getLogger("ci_eval.test").warning("%s", written)
+        say_problems([Problem(message=f"it failed:\n{written}")])
+    said = capsys.readouterr().err.replace("\n", "")
+    encoded = base64.b64encode(KEY.encode()).decode()
+
+    assert "[SHOP_API_KEY]" in said
+    assert not [at for at in range(55) if KEY[at : at + 8] in said]
+    assert not [at for at in range(70) if encoded[at : at + 8] in said]
 
 
 def test_a_long_message_is_cut(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """The work tree of the merge base: what is in it, and why there may be none."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,24 @@ def test_a_merge_base_without_the_configuration_or_that_the_clone_lacks_is_named
     ):
         with pytest.raises(NoBaseArmError, match=reason), base_arm(*now, commit):
             pass
+
+
+@pytest.mark.parametrize(
+    ("more", "env", "advice"),
+    [
+        ("", {}, "name the base branch in `baseline.base`, and fetch it"),
+        ("baseline: {store: merge_base, base: main}\n", {}, "fetch the branch 'main'"),
+        ("", {"GITHUB_BASE_REF": "trunk"}, "fetch the branch 'trunk'"),
+    ],
+)
+def test_a_base_branch_that_is_named_only_has_to_be_fetched(repo, more, env, advice):
+    repo.commit("change", **{"suite/ci-eval.yaml": CONFIG + more})
+    change, context = planned(repo)
+    context = replace(context, env={**context.env, **env})
+
+    with pytest.raises(NoBaseArmError) as caught, base_arm(change, context, None):
+        pass
+    assert str(caught.value) == f"the merge base is unknown; {advice}"
 
 
 def test_programs_of_the_change_are_not_those_of_the_merge_base(repo):

@@ -156,6 +156,19 @@ def test_a_selection_keeps_what_it_names(suite: Suite) -> None:
     assert planned.filtered is True
 
 
+def test_assertions_that_are_checked_for_another_agent_are_no_fault(suite: Suite) -> None:
+    suite.evalsets('  smoke: smoke.json\n  all: "f*.json"\n')
+    suite.evalset("full.json", case("a", assertions=[{"contains": "x"}]))
+    config = f"{suite.text}  ci/assertions: 1\ngate: {{allow_unjudged: [{{evalset: smoke}}]}}\n"
+    row = "{agents: [old], evalsets: [smoke], criteria: [tool_call_count_v1]}"
+    suite.config(f"{config}matrix: [{row}, {{agents: [new], evalsets: [all]}}]\n")
+    assert list(suite.plan(agents=("old",)).pairs) == [("old", "smoke")]
+
+    suite.config(f"{config}matrix: [{row}, {{agents: [new], evalsets: [smoke]}}]\n")
+    (said,) = suite.refusal(agents=("old",))
+    assert "nothing checks these assertions; add `ci/assertions: 1` to the criteria" in said
+
+
 def test_an_evalset_without_a_selected_case_is_left_out(suite: Suite) -> None:
     assert cases(suite.plan(cases=("b",))) == {"smoke": ["b"]}
 

@@ -43,7 +43,11 @@ class Suite:
         self.more = ""
 
     def config(self, *criteria: str) -> Config:
-        lines = ["agents: {bot: {recorded: traces.jsonl}}", "evalsets: {e: e.json}", "criteria:"]
+        lines = [
+            "agents: {bot: {recorded: traces.jsonl}}",
+            "evalsets: {e: e.json, f: f.json}",
+            "criteria:",
+        ]
         path = self.folder / "ci-eval.yaml"
         path.write_text("\n".join((*lines, *(f"  {each}" for each in criteria), self.more)))
         context = RunContext(env={}, root=self.folder, now=lambda: 0.0)

@@ -14,6 +14,7 @@ from ci_eval.run_files.journal import Journal, trace_line
 from ci_eval.run_files.resume import Answered, Begun
 from ci_eval.text.fingerprint import of_case
 from ci_eval.text.json_text import MAX_DEPTH
+from ci_eval.text.redact import Secrets
 
 HELLO: dict[str, Any] = {
     "userContent": {"parts": [{"text": "Hello ☺"}]},
@@ -207,6 +208,43 @@ def test_a_trace_may_nest_as_deep_as_what_an_agent_says(path: Path) -> None:
     deep = trace(invocations=[{**HELLO, "intermediateData": {"toolUses": [call]}}])
     kept(path, deep)
     assert found(path, "a") == [deep]
+
+
+# --- Secrets that an earlier run did not know -----------------------------------------------------
+
+SECRET = "plantedsecret-4711-abcdef"
+SECRETS = Secrets({}, [("HANDED", SECRET)])
+TOLD = {"userContent": {"parts": [{"text": f"It is {SECRET}."}]}}
+
+
+def test_a_copied_trace_is_redacted_and_any_other_is_copied_unchanged(
+    path: Path, tmp_path: Path
+) -> None:
+    older = tmp_path / "shard" / "traces.jsonl"
+    kept(older, trace("a", output=SECRET), trace("b"), trace("c"), trace("d", invocations=[TOLD]))
+    with Journal(path, suite="shop", resume=False, secrets=SECRETS) as journal:
+        journal.copy(older, lambda key: key.case != "c")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+
+    assert SECRET not in path.read_text()
+    assert [row["eval_id"] for row in rows] == ["a", "b", "d"]
+    assert rows[0]["output"] == "[HANDED]"
+    assert rows[2]["invocations"][0]["user_content"]["parts"] == [{"text": "It is [HANDED]."}]
+    assert older.read_text().splitlines()[1] == path.read_text().splitlines()[1]
+    assert found(path, "a", "b", "d") == [None, trace("b"), None]
+
+
+def test_a_resumed_run_keeps_no_line_with_a_secret_and_finds_all_others(path: Path) -> None:
+    kept(path, trace("a"), trace("b", output=SECRET), trace("c"))
+    cut_off(path, begun(HELLO), case="d")
+    cut_off(path, begun(HELLO), begun(HELLO, TOLD), case="e")
+    with Journal(path, suite="shop", resume=True, secrets=SECRETS) as journal:
+        observed = [journal.observed(trial(case)) for case in "abcde"]
+        journal.add(trace("b"), "f")
+
+    assert SECRET not in path.read_text() + underway(path).read_text()
+    assert observed == [trace("a"), None, trace("c"), begun(HELLO), None]
+    assert found(path, "a", "b", "c") == [trace("a"), trace("b"), trace("c")]
 
 
 # --- Conversations that are not over ------------------------------------------------------------

@@ -58,6 +58,7 @@ def test_what_holds_no_secret_stays_the_very_same() -> None:
         ("HOME", "nothing-secret"),
         ("GOOGLE_APPLICATION_CREDENTIALS", "/home/us/key.json"),
         ("SSH_KEY", "~/.ssh/id_rsa"),
+        ("GIT_AUTHOR_NAME", "nobody-special"),
     ],
 )
 def test_placeholders_paths_and_other_variables_are_no_secrets(name: str, value: str) -> None:
@@ -99,6 +100,7 @@ def test_a_secret_is_found_however_json_writes_it(value: str) -> None:
         ("HTTPS_PROXY", "http://user:pa%20ss-1234@proxy:3128", "pa ss-1234"),
         ("DATABASE_URL", "postgres://me:s3cretpw@db/shop", "s3cretpw"),
         ("GIT_CONFIG_VALUE_0", "AUTHORIZATION: basic eC1hY2Nlc3M6MTIz", "eC1hY2Nlc3M6MTIz"),
+        ("Proxy-Authorization", "Bearer literal-1234", "literal-1234"),
         ("DB_PASS", "hunter2-hunter2", "hunter2-hunter2"),
         ("MYSQL_PWD", "hunter2-hunter2", "hunter2-hunter2"),
         ("GH_PAT", "ghp_12345678", "ghp_12345678"),
