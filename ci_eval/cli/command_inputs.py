@@ -146,17 +146,22 @@ def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:
 
 
 def stored_run(given: str) -> Collected:
-    """Return a stored run from its file or report folder.
+    """Return a stored run of a whole suite from its file or report folder.
 
     Raises:
-        UsageError: the file does not exist.
+        UsageError: the file does not exist, or the run is a shard.
 
     """
     path = Path(given) / RUN_FILE if Path(given).is_dir() else Path(given)
     if not path.exists():
         hint = "pass a run.json, or the output directory of `ci-eval run`"
         raise UsageError(problems=[Problem("no such file", str(path))], hint=hint)
-    return collected_from(read_run(path, shown=str(path)))
+    run = read_run(path, shown=str(path))
+    if run.meta.shard:
+        message = f"{given} is shard {run.meta.shard} of a suite, which decides nothing alone"
+        hint = "merge all shards with `ci-eval merge`, and pass the output directory of the merge"
+        raise UsageError(message, hint=hint)
+    return collected_from(run)
 
 
 def _confirmation(given: str) -> Confirmation:

@@ -257,6 +257,11 @@ class Arms:
             yield found
 
     @property
+    def base_commit(self) -> str | None:
+        """The commit of the merge base, once there is a base arm."""
+        return self._meta.commit
+
+    @property
     def usage(self) -> JudgeUsage:
         """The usage of all models that ci-eval called for both arms."""
         found = self.change.collector.tally.usage
@@ -304,7 +309,9 @@ class Arms:
             return
         self._alike = found.alike
         meta = describe(found.plan, found.context, self.outputs.folder)
-        self._meta = meta.model_copy(update={"commit": found.commit, "gone": found.gone})
+        self._meta = meta.model_copy(
+            update={"commit": found.commit, "gone": found.gone, "shard": self.meta.shard}
+        )
         outputs = replace(
             self.outputs,
             folder=base_folder(self.outputs.folder),

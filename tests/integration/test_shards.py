@@ -81,6 +81,33 @@ def test_with_no_stored_run_every_shard_tries_its_cases_with_the_merge_base(suit
     assert essence(suite, "merged") == essence(suite, "whole")
 
 
+def test_shards_of_another_merge_base_are_refused(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(12, **{"ci-eval.yaml": config})
+    suite.commit("better", **{"bot.py": BREAKS})
+    suite.commit("change", **{"bot.py": "def answer(text):\n    return 'no'\n"})
+    before, after = suite.git("rev-parse", "main", "HEAD~1").split()
+    folders = in_shards(suite, 2)
+    suite.git("branch", "--force", "main", after)
+
+    ended = suite.ci_eval("merge", *folders, "--out", "merged")
+
+    assert ended.code == 4
+    said = f"it ran the merge base {before[:7]}, but the merge base is now {after[:7]}"
+    assert said in ended.err
+    assert "run all shards again" in ended.err
+
+
+def test_uncommitted_changes_of_a_shard_are_not_forgotten(suite):
+    suite.begin(6)
+    suite.write("bot.py", "def answer(message):\n    return 'yes' + ''\n")
+    folders = in_shards(suite, 2)
+    suite.git("checkout", "--quiet", "bot.py")
+
+    assert suite.ci_eval("merge", *folders, "--out", "merged").code == 0
+    assert json.loads((suite.folder / "merged/run.json").read_text())["meta"]["modified"]
+
+
 def test_a_shard_decides_nothing(suite):
     suite.begin(9)
     suite.commit("change", **{"bot.py": "def answer(text):\n    return 'no'\n"})
@@ -90,6 +117,26 @@ def test_a_shard_decides_nothing(suite):
     files = {each.name for each in (suite.folder / "one").iterdir()}
     assert files == {".gitignore", "run.json", "shard.json", "traces.jsonl"}
     assert "`ci-eval merge` decides" in ended.out
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("report", "shards/2", "--out", "again"),
+        ("gate", "explain", "shards/2"),
+        ("compare", "shards/1", "shards/2", "--gate"),
+        ("baseline", "diff", "shards/2"),
+        ("baseline", "save", "shards/2"),
+        ("baseline", "save", "shards/2/run.json"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_decides_on_a_shard(divided, args):
+    ended = divided.ci_eval(*args)
+
+    assert ended.code == 4
+    assert "of a suite, which decides nothing alone" in ended.err
+    assert not (divided.folder / "again").exists()
 
 
 def test_what_an_earlier_run_left_is_no_shard(suite):
@@ -113,11 +160,16 @@ def test_a_missing_shard_is_named_and_never_passes(suite):
     assert f"no report of shard {number}/3" in ended.out
     report = json.loads((suite.folder / "merged/report.json").read_text())
     assert report["meta"]["missing_shards"] == [f"{number}/3"]
-    assert f"no report of shard {number}/3" in (suite.folder / "merged/comment.md").read_text()
-    saved = suite.ci_eval("baseline", "save", "merged")
-    assert saved.code != 0
+    comment = (suite.folder / "merged/comment.md").read_text()
+    assert f"no report of shard {number}/3" in comment
+    assert "**Next:** run the jobs of the missing shards again, then merge" in comment
+    assert "--case" not in comment + ended.out
+    explained = suite.ci_eval("gate", "explain", "merged").out
+    assert "the results of the missing shards: run their jobs again" in explained
     # Not even if that much may be missing.
     suite.write("ci-eval.yaml", CONFIG + "gate: {max_errors: 100}\n")
+    saved = suite.ci_eval("baseline", "save", "merged")
+    assert (saved.code, f"not stored: no report of shard {number}/3" in saved.err) == (4, True)
     again = suite.ci_eval("report", "merged", "--out", "again")
     assert (again.code, "no report of shard" in again.out) == (6, True)
 
@@ -180,6 +232,8 @@ EDITS = [
     ("1/shard.json", '"trials": ', '"trials": 1', "trials, but has "),
     ("1/shard.json", '_version": 1', '_version": 0', "has schema version 0; this version"),
     ("1/shard.json", '"attempt": 1', "", "is not JSON"),
+    ("1/run.json", '"suite":"', '"suite":"other ', "its run.json is of another run"),
+    ("1/run.json", '"commit":"', '"commit":"0', "its run.json is of another run"),
     ("1/run.json", '"results"', "", "expected a name in double quotes"),
     ("1/run.json", '"case":"c', '"case":"x', "no shard has a result for bot on smoke/"),
     ("1/run.json", '"case_fingerprint":"', '"case_fingerprint":"0', "belongs to another trial"),
@@ -233,7 +287,17 @@ def test_the_results_of_a_shard_are_not_those_of_another(divided, tmp_path):
 
     ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
 
-    assert (ended.code, "it has a result for bot on smoke/" in ended.err) == (4, True)
+    assert (ended.code, "its run.json is of another run" in ended.err) == (4, True)
+
+
+def test_the_results_of_an_earlier_run_of_a_shard_are_refused(divided, tmp_path):
+    suite = copy_of(divided, tmp_path)
+    assert suite.ci_eval("run", "--shard", "1/3", "--out", "earlier").code == 0
+    shutil.copy(suite.folder / "earlier/run.json", suite.folder / "shards/1/run.json")
+
+    ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
+
+    assert (ended.code, "its run.json is of another run" in ended.err) == (4, True)
 
 
 def test_the_same_report_twice_counts_once(divided, tmp_path):

@@ -112,7 +112,7 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
     plan, context = command_inputs.planned(config, options, runs_python=True)
     context = replace(context, cassettes=kept)
     option = ShardOption(plan, context, options)
-    done = run_shard_watched(option.part, context, _outputs(folder, options), option.redraw)
+    done = run_shard_watched(option, context, _outputs(folder, options))
     if done is None:
         console.say("run again with --resume to continue from there")
         return None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ class ShardOption:
         self.shard = shard_of(options["shard"], context.env, total)
         self.part = shards.part(plan, self.shard, self._planned)
         self.redraw = self._planned.redraw_of(self.shard) if self._planned else None
+        if self.redraw:
+            self.shard = replace(self.shard, redraw=self.redraw.redraw.number)
         self._env = context.env
 
     def _plan_in(self, given: str) -> ShardPlan:
@@ -61,6 +64,7 @@ class ShardOption:
         errors = sum(each.status is Status.ERROR for each in run.results())
         return ShardReport(
             manifest=self._manifest,
+            run_id=run.meta.run_id,
             index=self.shard.index,
             total=self.shard.total,
             assignment=fingerprint(self._planned.model_dump(mode="json")) if self._planned else "",
