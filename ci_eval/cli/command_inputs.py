@@ -87,16 +87,19 @@ def _nearby(config: Path) -> str:
 
 
 def planned(
-    config: str, options: Mapping[str, Any], *, runs_python: bool, again: Path | None = None
+    config: str,
+    options: Mapping[str, Any],
+    *,
+    runs_python: bool,
+    again: frozenset[tuple[str, str, str]] | None = None,
 ) -> tuple[Plan, RunContext]:
     """Return the trials that the options of `run` and `plan` select.
 
-    `again` is the folder of an earlier run; only cases that did not pass in it are selected.
+    Of the cases, only those in `again` are selected, if given.
 
     Raises:
         ConfigError: a Python module or name of an agent or criterion does not exist, or a Python
             file was not run.
-        NothingSelectedError: all cases passed in that run.
 
     """
     mode = options.get("models") or ""
@@ -122,7 +125,7 @@ def planned(
         cases=options["case"],
         criteria=options["criterion"],
         tags=options["tag"],
-        places=_not_passed(again / RUN_FILE) if again else None,
+        places=again,
     )
     found = plan(loaded, context, selection=selection, repeats=options["repeats"])
     if problems := [*absent(loaded, found.pairs, context)]:
@@ -130,8 +133,15 @@ def planned(
     return found, context
 
 
-def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:
-    """Return the (agent, evalset, case) triples that failed or erred in a stored run."""
+def not_passed(folder: Path) -> frozenset[tuple[str, str, str]]:
+    """Return the (agent, evalset, case) triples that failed or erred in the run in a folder.
+
+    Raises:
+        UsageError: there is no run.
+        NothingSelectedError: all cases passed in it.
+
+    """
+    path = folder / RUN_FILE
     if not path.exists():
         message = f"there is no {path}, so the failed cases are unknown"
         raise UsageError(message, hint="run once without --failed first")

@@ -9,6 +9,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import naming_files, print_json
+from ci_eval.cli.output_files import refuse_plan
 from ci_eval.cli.shared_options import (
     config_option,
     json_option,
@@ -25,7 +26,6 @@ from ci_eval.run.quota_estimate import Quota, quotas
 from ci_eval.run.shards import divided, manifest_of
 from ci_eval.run_files.shard_files import MAX_SHARDS, ShardPlan, write_plan
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.path_checks import refuse_links_out
 from ci_eval.text.templates import counted, duration, terminal
 
 _MAX_LINE = 5_000
@@ -60,6 +60,7 @@ def plan(
     """
     if file and not shards:
         raise UsageError("--out needs --shards", hint="add `--shards N`")
+    refuse_plan(file)
     planned, context = command_inputs.planned(config, options, runs_python=run_python)
     console.say_problems(planned.warnings)
     asked = estimate(planned)
@@ -68,7 +69,6 @@ def plan(
     if found:
         append_outputs({"matrix": json.dumps(shards_json(found)["matrix"])}, context.env)
     if found and file:
-        refuse_links_out(file)
         with naming_files():
             write_plan(found, Path(file))
     if as_json:

@@ -47,6 +47,13 @@ def read_traces(path: Path, place: tuple[str, str, str]) -> dict[TrialKey, Trace
     return found
 
 
+def is_recording(path: Path) -> bool:
+    """Return True if a file begins with the trace of a trial."""
+    with path.open("rb") as file:
+        row = row_of(file.readline(MAX_LINE_BYTES))
+    return "invocations" in row and key_of(row) is not None
+
+
 def _traces(path: Path) -> Iterator[tuple[TrialKey, bytes]]:
     """Yield each whole line about a trial."""
     with path.open("rb") as file:

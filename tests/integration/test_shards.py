@@ -364,6 +364,44 @@ def test_wrong_arguments_are_explained(suite, args, message):
     assert message in ended.err
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("merge", "shards/*", "--out", "merged", "--redraw-plan", "shards/1/run.json"),
+        ("merge", "shards/*", "--out", "merged", "--redraw-plan", "shards/1/shard.json"),
+        ("merge", "shards/*", "--out", "merged", "--redraw-plan", "ci-eval.yaml"),
+        ("plan", "--shards", "2", "--out", "ci-eval.yaml"),
+        ("plan", "--shards", "2", "--out", "evals/smoke.csv"),
+        ("run", "--record", "ci-eval.yaml"),
+        ("run", "--record", "evals/smoke.csv"),
+        ("run", "--record", "shards/1/run.json"),
+        ("run", "--shard", "1/2", "--record", "ci-eval.yaml"),
+    ],
+    ids=" ".join,
+)
+def test_no_file_of_another_kind_is_overwritten(divided, args):
+    path = divided.folder / args[-1]
+    before = path.read_bytes()
+
+    ended = divided.ci_eval(*args)
+
+    assert (ended.code, "so it is not overwritten" in ended.err) == (4, True)
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_the_same_kind_is_overwritten(suite):
+    suite.begin(6)
+    for _ in range(2):
+        assert suite.ci_eval("plan", "--shards", "2", "--out", "plan.json").code == 0
+        assert suite.ci_eval("run", "--record", "tape.jsonl").code == 0
+
+
+def test_a_shard_with_nothing_to_rerun_keeps_its_report(divided, tmp_path):
+    suite = copy_of(divided, tmp_path)
+    assert suite.ci_eval("run", "--failed", "--out", "shards/2").code == 5
+    assert (suite.folder / "shards/2/shard.json").exists()
+
+
 def test_a_plan_of_something_else_is_refused(suite):
     suite.begin(9)
     assert suite.ci_eval("plan", "--shards", "3", "--out", "plan.json").code == 0

@@ -10,6 +10,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.output_files import refuse_recording
 from ci_eval.cli.run.console_progress import run_shard_watched, run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication
 from ci_eval.cli.run.shard_option import ShardOption, described, exit_code, refuse_other
@@ -79,8 +80,8 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
 
 
 def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
+    again = command_inputs.not_passed(folder) if options["failed"] else None
     _make_room(folder, options["record"], options["adk_results"])
-    again = folder if options["failed"] else None
     plan, context = command_inputs.planned(config, options, runs_python=True, again=again)
     publish = publication(plan, context, folder, options, as_json=as_json)
     outputs = replace(_outputs(folder, options), max_failures=options["maxfail"])
@@ -126,12 +127,13 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
     return exit_code(report)
 
 
-def _make_room(folder: Path, *written: str | None) -> None:
+def _make_room(folder: Path, record: str | None, adk_results: str | None = None) -> None:
     """Refuse invalid output paths, and remove the documents of an earlier run.
 
     Otherwise they would pass for documents of this run if its configuration is invalid.
     """
-    refuse_links_out(*written)
+    refuse_links_out(adk_results)
+    refuse_recording(record)
     clear(folder)
 
 
