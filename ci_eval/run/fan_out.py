@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from ci_eval.llm.line_file import line_counts
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import UsageError
 from ci_eval.records.results import RunMeta, TrialResult
@@ -15,7 +16,7 @@ from ci_eval.run.base_arm import MAX_REASON
 from ci_eval.run.plan import Plan
 from ci_eval.run.rerun import Redraw
 from ci_eval.run.score import unobserved
-from ci_eval.run_files.file_names import RUN_FILE, TRACES_FILE
+from ci_eval.run_files.file_names import CASSETTES_FOLDER, RUN_FILE, TRACES_FILE
 from ci_eval.run_files.report_phrases import named_shards
 from ci_eval.run_files.run_file import read_run
 from ci_eval.run_files.shard_files import PlannedRedraw, ShardReport
@@ -63,6 +64,13 @@ class Found(NamedTuple):
         expected = report.run_id, str(report.shard), report.manifest.suite, report.manifest.commit
         if (meta.run_id, meta.shard, meta.suite, meta.commit) != expected:
             raise refused(self, f"its {RUN_FILE} is of another run")
+        found = line_counts(self.folder / CASSETTES_FOLDER)
+        if any(found.get(name, 0) < lines for name, lines in report.recordings.items()):
+            raise refused(self, f"its {CASSETTES_FOLDER} lack calls that it recorded")
+
+    def trials(self, *, is_change: bool) -> int:
+        """Return the number of its trials of the change, or of the merge base."""
+        return self.report.trials if is_change else self.report.base_trials
 
     def is_older(self, attempts: Mapping[str, int]) -> bool:
         """Return True if its workflow run later repeated one of the shards that it confirms."""
@@ -128,6 +136,7 @@ class FanOut:
             UsageError: a result does not belong to the round, or two shards have the same one.
 
         """
+        say = arms.change.context.say
         for arm, redraw in planned.drawn:
             is_change = arm is arms.change
             folders = [
@@ -138,9 +147,12 @@ class FanOut:
             if not is_change:
                 _check_base(known, arms.base_commit)
             arm.collector.adopt(self._results(arm, redraw, known, is_change=is_change))
-            for _, path in known:
-                if (path / TRACES_FILE).is_file():
-                    arm.collector.adopt_traces(path / TRACES_FILE, redraw.holds)
+            for each, path in known:
+                traces, ran = path / TRACES_FILE, each.trials(is_change=is_change)
+                kept = traces.is_file() and arm.collector.adopt_traces(traces, redraw.holds)
+                if kept < ran:
+                    kept_of = f"{kept:d} of {counted(ran, 'trial')}"
+                    say(f"warning: {traces} has the conversations of only {kept_of}")
 
     @property
     def unconfirmed(self) -> str:
@@ -180,7 +192,7 @@ class FanOut:
             message = f"its result for {key.shown} is not in the plan, or is out of order"
             raise refused(each, message)
         for each in self.found:
-            ran = each.report.trials if is_change else each.report.base_trials
+            ran = each.trials(is_change=is_change)
             if (count := heads.count.get(each.report.index, 0)) != ran:
                 message = f"it ran {ran} trials, but has {count} results"
                 raise refused(each, message)

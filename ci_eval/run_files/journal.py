@@ -115,11 +115,17 @@ class Journal:
         )
         self._traces.append(line.encode())
 
-    def copy(self, path: Path, belongs: Callable[[TrialKey], bool]) -> None:
-        """Add unchanged the traces in another run's file whose trials belong to this run."""
+    def copy(self, path: Path, belongs: Callable[[TrialKey], bool]) -> int:
+        """Add unchanged the traces in another run's file whose trials belong to this run.
+
+        Returns the number of these trials.
+        """
+        copied = set[TrialKey]()
         for key, line in _traces(path):
             if belongs(key):
                 self._traces.append(line)
+                copied.add(key)
+        return len(copied)
 
     def keep(self, trial: Trial, begun: Begun) -> None:
         """Store the progress of the conversation of `trial`.

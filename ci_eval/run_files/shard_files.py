@@ -173,6 +173,8 @@ class ShardReport(Stored):
     """Trials that ended in an error."""
     duration_s: Total = 0.0
     """Seconds from its first trial to its last."""
+    recordings: Mapping[str, Count] = {}
+    """The number of lines in each of its cassettes."""
     workflow_run: str = ""
     """The page of the workflow run or pipeline; empty outside of CI."""
     attempt: Count = 1

@@ -63,6 +63,7 @@ def test_merged_shards_are_the_run_of_one_machine(suite, planned):
     merged = suite.ci_eval("merge", *folders, "--out", "merged", "--repeats", "2")
 
     assert (merged.code, merged.out.replace("merged", "whole")) == (whole.code, whole.out)
+    assert "warning: " not in merged.err
     assert json.loads((suite.folder / "whole/base/run.json").read_text())["results"]
     assert essence(suite, "merged") == essence(suite, "whole")
 
@@ -273,6 +274,35 @@ def test_a_report_that_lacks_its_results_is_refused_with_a_way_out(divided, tmp_
     assert "run the shard again, or omit its folder to merge without a verdict" in ended.err
     shutil.rmtree(path.parent)
     assert suite.ci_eval("merge", "shards/*", "--out", "merged").code == 6
+
+
+def emptied(path: Path) -> None:
+    path.write_text("")
+
+
+def shortened(path: Path) -> None:
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+
+
+def made_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("change", [Path.unlink, emptied, shortened, made_folder])
+def test_missing_conversations_of_a_shard_are_told(divided, tmp_path, change):
+    suite = copy_of(divided, tmp_path)
+    traces = suite.folder / "shards/2/traces.jsonl"
+    trials = len(traces.read_text().splitlines())
+    change(traces)
+
+    ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
+
+    assert ended.code == 0
+    kept = trials - 1 if change is shortened else 0
+    said = f"warning: shards/2/traces.jsonl has the conversations of only {kept} of {trials} trials"
+    assert said in ended.err
+    assert ended.err.count("warning: ") == 1
 
 
 def copy_of(suite: Suite, folder: Path) -> Suite:

@@ -117,7 +117,7 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
     if done is None:
         console.say("run again with --resume to continue from there")
         return None
-    report = context.secrets.cleaned(option.report_of(done))
+    report = context.secrets.cleaned(option.report_of(done, folder))
     write_shard_report(report, folder / SHARD_FILE)
     if as_json:
         print_json(report.model_dump(mode="json"))

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ci_eval.forge import ci_job
+from ci_eval.llm.line_file import line_counts
 from ci_eval.records.cases import Status
 from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run import shards
 from ci_eval.run.pipeline import ShardRun
 from ci_eval.run.plan import Plan
-from ci_eval.run_files.file_names import SHARD_FILE
+from ci_eval.run_files.file_names import CASSETTES_FOLDER, SHARD_FILE
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.shard_files import (
     MAX_SHARDS,
@@ -58,8 +59,8 @@ class ShardOption:
             raise UsageError(message, hint=planned.way_to_make)
         return planned
 
-    def report_of(self, done: ShardRun) -> ShardReport:
-        """Return the facts of the finished shard."""
+    def report_of(self, done: ShardRun, folder: Path) -> ShardReport:
+        """Return the facts of the finished shard, whose files are in `folder`."""
         run, tally = done.collected
         errors = sum(each.status is Status.ERROR for each in run.results())
         return ShardReport(
@@ -73,6 +74,7 @@ class ShardOption:
             base_trials=done.base_trials,
             unmeasured=errors,
             duration_s=round(done.duration_s, 3),
+            recordings=line_counts(folder / CASSETTES_FOLDER),
             workflow_run=ci_job.run_link(self._env),
             attempt=ci_job.attempt(self._env),
             unconfirmed=done.unconfirmed,
