@@ -13,6 +13,7 @@ from ci_eval.cli.output_files import refuse_plan
 from ci_eval.cli.shared_options import (
     config_option,
     json_option,
+    not_empty,
     repeats_option,
     run_python_option,
     selection_options,
@@ -43,7 +44,14 @@ _MAX_LINE = 5_000
     metavar="N",
     help="Divide the cases among N jobs, by their stored durations.",
 )
-@click.option("--plan", "--out", "file", metavar="FILE", help="Write the shard plan to FILE.")
+@click.option(
+    "--plan",
+    "--out",
+    "file",
+    metavar="FILE",
+    callback=not_empty,
+    help="Write the shard plan to FILE.",
+)
 @json_option
 def plan(
     config: str,

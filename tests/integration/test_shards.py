@@ -336,6 +336,12 @@ def test_the_same_report_twice_counts_once(divided, tmp_path):
     assert suite.ci_eval("merge", "shards/*", "--out", "merged").code == 0
 
 
+def test_a_quiet_merge_says_nothing_of_its_shards(divided, tmp_path):
+    suite = copy_of(divided, tmp_path)
+    assert "merging 3 of 3 shards" in suite.ci_eval("merge", "shards/*", "--out", "merged").err
+    assert suite.ci_eval("merge", "shards/*", "--out", "merged", "-q").err == ""
+
+
 def test_the_merge_writes_over_no_report(divided, tmp_path):
     suite = copy_of(divided, tmp_path)
     (suite.folder / "shards/1").rename(suite.folder / "shards/base")
@@ -369,7 +375,12 @@ def test_no_trace_of_a_shard_replaces_a_trial_that_confirms(suite):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("run", "--shard", "4/3"), "there is no shard 4/3"),
+        (("run", "--shard", "4/3"), "there is no shard 4/3; they are numbered from 1, up to 3"),
+        (("run", "--shard", ""), "--shard is empty"),
+        (("run", "--shard", "1/3", "--plan", ""), "--plan is empty"),
+        (("plan", "--shards", "3", "--out", ""), "--plan/--out is empty"),
+        (("merge", "nowhere", "--redraw-plan", ""), "--redraw-plan is empty"),
+        (("run", "--engine", "rai"), "--engine rai: unknown engine"),
         (("run", "--shard", "0/3"), "there is no shard 0/3"),
         (("run", "--shard", "2"), "the number of shards is unknown"),
         (("run", "--shard", "two"), "found 'two'"),
@@ -473,6 +484,16 @@ def test_the_number_of_a_job_is_found_in_its_environment(suite):
     for shown, env in numbers.items():
         ended = suite.ci_eval("run", "--shard", "auto", "--out", "one", **env)
         assert f"shard {shown}: " in ended.out
+
+
+def test_the_number_of_shards_may_be_in_the_environment(suite):
+    suite.begin(9)
+    for given, env in (("2", {}), ("auto", {"CI_NODE_INDEX": "2"})):
+        ended = suite.ci_eval("run", "--shard", given, "--out", "one", CI_EVAL_SHARDS="3", **env)
+        assert "shard 2/3: " in ended.out
+    assert suite.ci_eval("plan", "--shards", "2", "--out", "plan.json").code == 0
+    planned = ("--shard", "2", "--plan", "plan.json")
+    assert "shard 2/2: " in suite.ci_eval("run", *planned, CI_EVAL_SHARDS="3").out
 
 
 def test_a_plan_balances_what_stored_runs_took(suite):

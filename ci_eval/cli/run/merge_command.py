@@ -19,6 +19,7 @@ from ci_eval.cli.shared_options import (
     config_option,
     judge_mode_option,
     models_option,
+    not_empty,
     repeats_option,
     selection_options,
 )
@@ -44,6 +45,7 @@ from ci_eval.text.templates import counted
 @click.option(
     "--redraw-plan",
     metavar="FILE",
+    callback=not_empty,
     help="If the verdict is in doubt, write a plan of more trials instead of running them.",
 )
 @finishing_options
@@ -84,7 +86,7 @@ def _merge(
         Path(file).unlink(missing_ok=True)
     console.say_problems(found.warnings)
     for each in (found.planned, *found.redraws):
-        console.say(each.summary)
+        context.say(each.summary)
     publish = publication(plan, context, folder, options, as_json=as_json)
     found = replace(found, leaves_doubt=bool(file))
     try:

@@ -18,6 +18,7 @@ from ci_eval.cli.shared_options import (
     config_option,
     judge_mode_option,
     models_option,
+    not_empty,
     record_option,
     repeats_option,
     selection_options,
@@ -53,11 +54,13 @@ from ci_eval.runtime.path_checks import refuse_links_out
 @click.option(
     "--shard",
     metavar="I/N",
+    callback=not_empty,
     help="Run only shard I of N, without a verdict; auto: I/N of the CI job.",
 )
 @click.option(
     "--plan",
     metavar="FILE",
+    callback=not_empty,
     help="Shard plan written by `plan --shards N` or `merge --redraw-plan`.",
 )
 @click.option("--engine", metavar="NAME", help="Where to run trials: local, or ray.")

@@ -112,14 +112,15 @@ def shard_of(given: str, env: Mapping[str, str], total: int | None) -> Shard:
 
     """
     found = _number_in(given, env)
-    index, count = found[0], found[1] or total
+    index, count = found[0], found[1] or total or ci_job.shard_count(env)
     if count is None:
         message = "the number of shards is unknown: set CI_EVAL_SHARDS, or pass a plan with --plan"
         raise UsageError(message)
     if total is not None and count != total:
         raise UsageError(f"--shard says {count} shards, but the plan has {total}")
     if not (1 <= index <= count <= MAX_SHARDS):
-        message = f"there is no shard {index}/{count}; they are numbered from 1, up to {MAX_SHARDS}"
+        most = min(count, MAX_SHARDS)
+        message = f"there is no shard {index}/{count}; they are numbered from 1, up to {most}"
         raise UsageError(message)
     return Shard(index, count)
 
