@@ -48,10 +48,10 @@ def read_traces(path: Path, place: tuple[str, str, str]) -> dict[TrialKey, Trace
 
 
 def is_recording(path: Path) -> bool:
-    """Return True if a file begins with the trace of a trial."""
+    """Return True if a file begins with a line for a `recorded` agent."""
     with path.open("rb") as file:
         row = row_of(file.readline(MAX_LINE_BYTES))
-    return "invocations" in row and key_of(row) is not None
+    return {"eval_id", "invocations"} <= row.keys()
 
 
 def _traces(path: Path) -> Iterator[tuple[TrialKey, bytes]]:
