@@ -199,7 +199,9 @@ def _complete(run: Run) -> Past:
     columns = Columns.of(run.results())
     statuses = [status for _, status in columns.statuses(run.meta.criteria)]
     measured = Status.PASSED in statuses or Status.FAILED in statuses
-    if run.meta.filtered or Status.ERROR in statuses or not measured:
+    meta = run.meta
+    is_part = meta.filtered or meta.shard or meta.missing_shards
+    if is_part or Status.ERROR in statuses or not measured:
         raise _SkippedError("incomplete")
     return Past(run.meta, columns)
 

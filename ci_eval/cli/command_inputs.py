@@ -97,16 +97,15 @@ def planned(
     *,
     runs_python: bool = True,
     runs_agents: bool = True,
-    again: Path | None = None,
+    again: frozenset[tuple[str, str, str]] | None = None,
 ) -> tuple[Plan, RunContext]:
     """Return the trials that the options of `run` and `plan` select.
 
-    `again` is the folder of an earlier run; only cases that did not pass in it are selected.
+    Of the cases, only those in `again` are selected, if given.
 
     Raises:
         ConfigError: a Python module or name of an agent or criterion does not exist, or a Python
             file was not run.
-        NothingSelectedError: all cases passed in that run.
 
     """
     mode = options.get("models") or ""
@@ -134,7 +133,7 @@ def planned(
         cases=options["case"],
         criteria=options["criterion"],
         tags=options["tag"],
-        places=_not_passed(again / RUN_FILE) if again else None,
+        places=again,
     )
     found = plan(loaded, context, selection=selection, repeats=options["repeats"])
     if problems := [*absent(loaded, found.pairs, context)]:
@@ -142,8 +141,15 @@ def planned(
     return found, context
 
 
-def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:
-    """Return the (agent, evalset, case) triples that failed or erred in a stored run."""
+def not_passed(folder: Path) -> frozenset[tuple[str, str, str]]:
+    """Return the (agent, evalset, case) triples that failed or erred in the run in a folder.
+
+    Raises:
+        UsageError: there is no run.
+        NothingSelectedError: all cases passed in it.
+
+    """
+    path = folder / RUN_FILE
     if not path.exists():
         message = f"there is no {path}, so the failed cases are unknown"
         raise UsageError(message, hint="run once without --failed first")
@@ -158,17 +164,22 @@ def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:
 
 
 def stored_run(given: str) -> Collected:
-    """Return a stored run from its file or report folder.
+    """Return a stored run of a whole suite from its file or report folder.
 
     Raises:
-        UsageError: the file does not exist.
+        UsageError: the file does not exist, or the run is a shard.
 
     """
     path = Path(given) / RUN_FILE if Path(given).is_dir() else Path(given)
     if not path.exists():
         hint = "pass a run.json, or the output directory of `ci-eval run`"
         raise UsageError(problems=[Problem("no such file", str(path))], hint=hint)
-    return collected_from(read_run(path, shown=str(path)))
+    run = read_run(path, shown=str(path))
+    if run.meta.shard:
+        message = f"{given} is shard {run.meta.shard} of a suite, which decides nothing alone"
+        hint = "merge all shards with `ci-eval merge`, and pass the output directory of the merge"
+        raise UsageError(message, hint=hint)
+    return collected_from(run)
 
 
 def _confirmation(given: str) -> Confirmation:

@@ -9,9 +9,11 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import naming_files, print_json
+from ci_eval.cli.output_files import refuse_plan
 from ci_eval.cli.shared_options import (
     config_option,
     json_option,
+    not_empty,
     repeats_option,
     run_python_option,
     selection_options,
@@ -25,7 +27,6 @@ from ci_eval.run.quota_estimate import Quota, quotas
 from ci_eval.run.shards import divided, manifest_of
 from ci_eval.run_files.shard_files import MAX_SHARDS, ShardPlan, write_plan
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.path_checks import refuse_links_out
 from ci_eval.text.templates import counted, duration, terminal
 
 _MAX_LINE = 5_000
@@ -43,7 +44,14 @@ _MAX_LINE = 5_000
     metavar="N",
     help="Divide the cases among N jobs, by their stored durations.",
 )
-@click.option("--plan", "--out", "file", metavar="FILE", help="Write the shard plan to FILE.")
+@click.option(
+    "--plan",
+    "--out",
+    "file",
+    metavar="FILE",
+    callback=not_empty,
+    help="Write the shard plan to FILE.",
+)
 @json_option
 def plan(
     config: str,
@@ -60,6 +68,7 @@ def plan(
     """
     if file and not shards:
         raise UsageError("--out needs --shards", hint="add `--shards N`")
+    refuse_plan(file)
     planned, context = command_inputs.planned(
         config, options, runs_agents=False, runs_python=run_python
     )
@@ -70,7 +79,6 @@ def plan(
     if found:
         append_outputs({"matrix": json.dumps(shards_json(found)["matrix"])}, context.env)
     if found and file:
-        refuse_links_out(file)
         with naming_files():
             write_plan(found, Path(file))
     if as_json:

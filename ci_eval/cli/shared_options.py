@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from ci_eval.records.errors import UsageError
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
 
 Command = Callable[..., Any]
@@ -25,6 +26,19 @@ def combined(*decorators: Decorator) -> Decorator:
 def adk_option(name: str, **attributes: Any) -> Decorator:
     """Return an option of ADK, whose name may be written with underscores or hyphens."""
     return click.option(f"--{name}", f"--{name.replace('_', '-')}", **attributes)
+
+
+def not_empty(_: click.Context, option: click.Parameter, given: str | None) -> str | None:
+    """Reject an empty value, which an unset variable leaves, as the callback of an option.
+
+    Raises:
+        UsageError: the value is empty.
+
+    """
+    if given == "":
+        name = "/".join(option.opts)
+        raise UsageError(f"{name} is empty", hint="is a variable unset? Set it, or omit the option")
+    return given
 
 
 config_option = click.option(

@@ -6,7 +6,7 @@ from ci_eval.config.config_document import DocumentReader
 from ci_eval.config.config_schema import RunOptions
 from ci_eval.plugins import points
 from ci_eval.plugins.engine import Engine
-from ci_eval.records.errors import UnknownPluginError
+from ci_eval.records.errors import Problem, UnknownPluginError
 
 
 def without_engine(raw: Any) -> Any:
@@ -46,5 +46,8 @@ def engine_named(name: str, engine: Engine) -> Engine:
         UsageError: there is no such engine.
 
     """
-    model = points.engine[name]
+    try:
+        model = points.engine[name]
+    except UnknownPluginError as exc:
+        raise UnknownPluginError(problems=[Problem(str(exc), where=f"--engine {name}")]) from exc
     return engine if isinstance(engine, model) else model()

@@ -66,14 +66,20 @@ def shard_number(env: Mapping[str, str]) -> tuple[int, int | None] | None:
     return None
 
 
+def shard_count(env: Mapping[str, str]) -> int | None:
+    """Return the number of shards that `CI_EVAL_SHARDS` sets; `None` if it does not."""
+    return _whole(env.get(_COUNT))
+
+
 def _whole(value: str | None) -> int | None:
     return int(value) if value and re.fullmatch(r"[0-9]{1,9}", value) else None
 
 
+_COUNT = "CI_EVAL_SHARDS"
 _NUMBERS = (
     ("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
     ("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
-    ("JOB_COMPLETION_INDEX", "CI_EVAL_SHARDS", 0),
+    ("JOB_COMPLETION_INDEX", _COUNT, 0),
 )
 """The variables with the number and the count, and the number of the first job."""
 

@@ -25,7 +25,7 @@ from ci_eval.records.findings import (
     Verdict,
 )
 from ci_eval.records.results import Tier
-from ci_eval.run_files.report_phrases import MAX_NAMED, listed, named
+from ci_eval.run_files.report_phrases import MAX_NAMED, listed, named, named_shards
 from ci_eval.text.templates import counted, plain
 
 _MISSING: dict[str, tuple[ReasonSeverity, str]] = {
@@ -87,8 +87,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
         reasons += gate.missing_baseline(comparison) if lacks else ()
     reasons += reasons_of(exemptions, is_compared=compared)
     if missing_shards:
-        noun = "shard" if len(missing_shards) == 1 else "shards"
-        message = f"no report of {noun} {listed([*missing_shards])}"
+        message = f"no report of {named_shards(missing_shards)}"
         reasons.append(reason("missing_shards", "incomplete", message))
     reasons += gate.completeness()
     reasons += gate.judgement()

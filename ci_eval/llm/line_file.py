@@ -49,6 +49,15 @@ def shard_file(folder: Path | None, given: str) -> Path | None:
     return folder / shard_file_name(given) if folder else None
 
 
+def line_counts(folder: Path) -> dict[str, int]:
+    """Return the number of complete lines in each file that a shard recorded to `folder`."""
+    counts = {}
+    for path in filter(Path.is_file, folder.glob("[0-9a-f]*.jsonl")):
+        with path.open("rb") as file:
+            counts[path.name] = sum(line.endswith(b"\n") for line in _lines(file))
+    return counts
+
+
 class LineFile:
     """The file at `path`, named `shown` in messages; its first line is `{"FORMAT":VERSION}`."""
 

@@ -213,6 +213,8 @@ class RunMeta(Stored):
     """The agents that only replay recordings, so that none of their trials can be repeated."""
     lacking: Mapping[str, str] = {}
     """Missing environment variables such as credentials, by agent."""
+    shard: str = ""
+    """The shard that it is, such as `3/7`; empty for a whole suite. A shard decides nothing."""
     missing_shards: tuple[str, ...] = ()
     """The shards without a report, such as `3/7`, if the run was merged from shards."""
     gone: Mapping[str, tuple[str, ...]] = {}

@@ -327,7 +327,10 @@ class Findings:
             order.reverse()
         elif self._worsened:
             return next(iter(self._worsened))
-        places = (p for status in order for p, r in self._results.items() if r.status is status)
+        ran = {
+            p: r for p, r in self._results.items() if not (r.error and r.error.kind == "not_run")
+        }
+        places = (p for status in order for p, r in ran.items() if r.status is status)
         return next(places, None)
 
 

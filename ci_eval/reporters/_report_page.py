@@ -223,7 +223,7 @@ def _gone(each: Vanished) -> str:
 
 def _try_command(report: Report, place: Place | None) -> str:
     meta = report.meta
-    if not place:
+    if not place or (report.verdict.outcome == "incomplete" and meta.missing_shards):
         return ""
     command = ["ci-eval", "run", *_config(meta)]
     if len(meta.agents) > 1:

@@ -281,6 +281,11 @@ class Arms:
             yield found
 
     @property
+    def base_commit(self) -> str | None:
+        """The commit of the merge base, once there is a base arm."""
+        return self._meta.commit
+
+    @property
     def usage(self) -> JudgeUsage:
         """The usage of all models that ci-eval called for both arms."""
         found = self.change.collector.tally.usage
@@ -349,7 +354,8 @@ class Arms:
         self._alike = found.alike
         meta = describe(found.plan, found.context, self.outputs.folder)
         gone = {"gone": found.gone, "gone_groups": found.gone_groups}
-        self._meta = meta.model_copy(update={"commit": found.commit, **gone})
+        update = {"commit": found.commit, "shard": self.meta.shard, **gone}
+        self._meta = meta.model_copy(update=update)
         outputs = replace(
             self.outputs,
             folder=base_folder(self.outputs.folder),

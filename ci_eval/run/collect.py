@@ -308,13 +308,15 @@ class Collector:
             self._outputs.progress.adopted(result)
             self._write(result, "")
 
-    def adopt_traces(self, path: Path, holds: Callable[[TrialKey, int], bool]) -> None:
-        """Keep the traces of another run that belong to a round of this one.
+    def adopt_traces(self, path: Path, holds: Callable[[TrialKey, int], bool]) -> int:
+        """Keep the traces of another run that belong to a round of this one, and count the trials.
 
         `holds` is given a trial and the planned repeats of each case.
         """
         plan = self._plan
-        self._journal.copy(path, lambda key: plan.holds(key.place) and holds(key, plan.repeats))
+        return self._journal.copy(
+            path, lambda key: plan.holds(key.place) and holds(key, plan.repeats)
+        )
 
     def _write(self, result: TrialResult, line: str) -> None:
         self.tally.add(result)

@@ -1,22 +1,23 @@
 """Shards that ran at the same time; a merge adopts their results instead of running agents."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from ci_eval.llm.line_file import line_counts
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import UsageError
-from ci_eval.records.results import TrialResult
+from ci_eval.records.results import RunMeta, TrialResult
 from ci_eval.records.trials import Failure, Trial, TrialKey
 from ci_eval.run.arms import Arm, Arms, Round, base_folder
 from ci_eval.run.base_arm import MAX_REASON
 from ci_eval.run.plan import Plan
 from ci_eval.run.rerun import Redraw
 from ci_eval.run.score import unobserved
-from ci_eval.run_files.file_names import RUN_FILE, TRACES_FILE
-from ci_eval.run_files.report_phrases import listed
+from ci_eval.run_files.file_names import CASSETTES_FOLDER, RUN_FILE, TRACES_FILE
+from ci_eval.run_files.report_phrases import named_shards
 from ci_eval.run_files.run_file import read_run
 from ci_eval.run_files.shard_files import PlannedRedraw, ShardReport
 from ci_eval.text.sanitize import one_line
@@ -43,6 +44,33 @@ class Found(NamedTuple):
     def shown(self) -> str:
         """Its name in a message."""
         return f"shard {self.report.shard} ({self.folder})"
+
+    @property
+    def meta(self) -> RunMeta:
+        """The metadata of its run."""
+        path = self.folder / RUN_FILE
+        return read_run(path, shown=str(path)).meta
+
+    def check(self) -> None:
+        """Reject results of another run.
+
+        Raises:
+            UsageError: there are no results, or they are not those of the report.
+
+        """
+        if not (self.folder / RUN_FILE).is_file():
+            raise refused(self, f"it has no {RUN_FILE}")
+        report, meta = self.report, self.meta
+        expected = report.run_id, str(report.shard), report.manifest.suite, report.manifest.commit
+        if (meta.run_id, meta.shard, meta.suite, meta.commit) != expected:
+            raise refused(self, f"its {RUN_FILE} is of another run")
+        found = line_counts(self.folder / CASSETTES_FOLDER)
+        if any(found.get(name, 0) < lines for name, lines in report.recordings.items()):
+            raise refused(self, f"its {CASSETTES_FOLDER} lack calls that it recorded")
+
+    def trials(self, *, is_change: bool) -> int:
+        """Return the number of its trials of the change, or of the merge base."""
+        return self.report.trials if is_change else self.report.base_trials
 
     def is_older(self, attempts: Mapping[str, int]) -> bool:
         """Return True if its workflow run later repeated one of the shards that it confirms."""
@@ -83,8 +111,7 @@ class FanOut:
     @property
     def run_ids(self) -> list[Json]:
         """The ids of their runs, which differ for every attempt."""
-        files = (each.folder / RUN_FILE for each in self.found)
-        return [read_run(path, shown=str(path)).meta.run_id for path in files if path.is_file()]
+        return [each.report.run_id for each in self.found]
 
     def check(self, expected: PlannedRedraw) -> None:
         """Reject a redraw that is not the one that the earlier reports need.
@@ -109,6 +136,7 @@ class FanOut:
             UsageError: a result does not belong to the round, or two shards have the same one.
 
         """
+        say = arms.change.context.say
         for arm, redraw in planned.drawn:
             is_change = arm is arms.change
             folders = [
@@ -116,13 +144,15 @@ class FanOut:
                 for each in self.found
             ]
             known = [(each, path) for each, path in folders if (path / RUN_FILE).is_file()]
-            for each in self.found if is_change else ():
-                if not (each.folder / RUN_FILE).is_file():
-                    raise refused(each, f"it has no {RUN_FILE}")
+            if not is_change:
+                _check_base(known, arms.base_commit)
             arm.collector.adopt(self._results(arm, redraw, known, is_change=is_change))
-            for _, path in known:
-                if (path / TRACES_FILE).is_file():
-                    arm.collector.adopt_traces(path / TRACES_FILE, redraw.holds)
+            for each, path in known:
+                traces, ran = path / TRACES_FILE, each.trials(is_change=is_change)
+                kept = traces.is_file() and arm.collector.adopt_traces(traces, redraw.holds)
+                if kept < ran:
+                    kept_of = f"{kept:d} of {counted(ran, 'trial')}"
+                    say(f"warning: {traces} has the conversations of only {kept_of}")
 
     @property
     def unconfirmed(self) -> str:
@@ -167,16 +197,31 @@ class FanOut:
             message = f"its result for {key.shown} is not in the plan, or is out of order"
             raise refused(each, message)
         for each in self.found:
-            ran = each.report.trials if is_change else each.report.base_trials
+            ran = each.trials(is_change=is_change)
             if (count := heads.count.get(each.report.index, 0)) != ran:
                 message = f"it ran {ran} trials, but has {count} results"
                 raise refused(each, message)
 
     @property
     def _why_lost(self) -> str:
-        missing = [*self.missing]
-        noun = "shard" if len(missing) == 1 else "shards"
-        return f"no report of {noun} {listed(missing)}" if missing else "no shard has a result"
+        missing = self.missing
+        return f"no report of {named_shards(missing)}" if missing else "no shard has a result"
+
+
+def _check_base(known: Iterable[tuple[Found, Path]], commit: str | None) -> None:
+    """Reject results of a merge base other than `commit`.
+
+    Raises:
+        UsageError: a shard ran another merge base.
+
+    """
+    for each, path in known:
+        ran = read_run(path / RUN_FILE, shown=str(path / RUN_FILE)).meta.commit
+        if ran != commit:
+            now = f"but the merge base is now {str(commit)[:7]}"
+            raise refused(
+                each, f"it ran the merge base {str(ran)[:7]}, {now}", "run all shards again"
+            )
 
 
 @dataclass

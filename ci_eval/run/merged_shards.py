@@ -51,6 +51,12 @@ class MergedShards:
         """The shards without a report, such as `3/7`."""
         return tuple(name for each in (self.planned, *self.redraws) for name in each.missing)
 
+    @property
+    def modified(self) -> bool:
+        """Whether tracked files differed from the commit where a shard ran."""
+        fan_outs = (self.planned, *self.redraws)
+        return any(each.meta.modified for fan_out in fan_outs for each in fan_out.found)
+
     def recorded(self, name: str) -> dict[str, Path]:
         """Return the files, by shard, to which shards recorded instead of to a cassette."""
         found = (each for fan_out in (self.planned, *self.redraws) for each in fan_out.found)
@@ -161,6 +167,7 @@ def _fan_out(reports: Iterable[Found], manifest: Manifest) -> FanOut:
         found[number] = _later(found[number], each) if number in found else each
     ordered = [found[number] for number in sorted(found)]
     for each in ordered:
+        each.check()
         _log.info("%s: %d trials", each.shown, each.report.trials)
     return FanOut(ordered)
 

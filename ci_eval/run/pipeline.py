@@ -21,7 +21,7 @@ from ci_eval.run.collect import Collected, Collector, Outputs, Progress
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import clear, compare_and_decide, write_report
 from ci_eval.run.run_metadata import describe
-from ci_eval.run_files.shard_files import ShardRedraw
+from ci_eval.run_files.shard_files import Shard, ShardRedraw
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text import templates
@@ -69,7 +69,8 @@ def run(
     if outputs.max_failures:
         meta = meta.model_copy(update={"filtered": True})
     if shards:
-        meta = meta.model_copy(update={"missing_shards": shards.missing})
+        update = {"missing_shards": shards.missing, "modified": meta.modified or shards.modified}
+        meta = meta.model_copy(update=update)
     _log_plan(plan, meta)
     is_compared = bool(baseline and baseline.runs)
     weakened = tuple(rewritten(plan.config, meta, context, compared=is_compared))
@@ -98,11 +99,12 @@ def run(
 
 def run_shard(
     plan: Plan,
+    shard: Shard,
     context: RunContext,
     outputs: Outputs,
     redraw: ShardRedraw | None = None,
 ) -> ShardRun:
-    """Execute and score the trials of a plan, and decide nothing.
+    """Execute and score the trials of a plan, which are those of `shard`, and decide nothing.
 
     If the baseline is the merge base itself, its agents are tried on the same cases.  For a
     `redraw`, only the further trials are executed.
@@ -115,7 +117,7 @@ def run_shard(
     """
     baseline = _prepare(plan, context, outputs)
     participants.check(plan, context)
-    meta = describe(plan, context, outputs.folder)
+    meta = describe(plan, context, outputs.folder).model_copy(update={"shard": str(shard)})
     _log_plan(plan, meta)
     began = time.monotonic()
     with _observing(plan, context, outputs, baseline, meta) as arms:

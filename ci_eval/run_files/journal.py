@@ -51,6 +51,13 @@ def read_traces(path: Path, place: tuple[str, str, str]) -> dict[TrialKey, Trace
     return found
 
 
+def is_recording(path: Path) -> bool:
+    """Return True if a file begins with a line for a `recorded` agent."""
+    with path.open("rb") as file:
+        row = row_of(file.readline(MAX_LINE_BYTES))
+    return {"eval_id", "invocations"} <= row.keys()
+
+
 def _traces(path: Path) -> Iterator[tuple[TrialKey, Row, bytes]]:
     """Yield each whole line about a trial, with its key and its parsed content."""
     with path.open("rb") as file:
@@ -120,18 +127,22 @@ class Journal:
         )
         self._traces.append(line.encode())
 
-    def copy(self, path: Path, belongs: Callable[[TrialKey], bool]) -> None:
+    def copy(self, path: Path, belongs: Callable[[TrialKey], bool]) -> int:
         """Add the traces in another run's file whose trials belong to this run.
 
-        They are redacted, because that run may not have known all secrets of this one.
+        They are redacted, because that run may not have known all secrets of this one.  Returns the
+        number of these trials.
         """
+        copied = set[TrialKey]()
         for key, row, line in _traces(path):
             if not belongs(key):
                 continue
+            copied.add(key)
             if not self._is_secret(trace_of, key, row):
                 self._traces.append(line)
             elif trace := trace_of(key, row):
                 self._append(self._secrets.cleaned(trace), "")
+        return len(copied)
 
     def _is_secret(
         self, observed_of: Callable[[TrialKey, Row], Record | None], key: TrialKey, row: Row

@@ -41,6 +41,11 @@ def listed(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else shown
 
 
+def named_shards(names: Sequence[str]) -> str:
+    """Return shards as a phrase, such as `shards 1/3, 2/3`."""
+    return f"{'shard' if len(names) == 1 else 'shards'} {listed(names)}"
+
+
 def decided(report: Report) -> str:
     """Return the outcome as a predicate, such as `passed`, with a note if only a part was run."""
     totals, found = report.totals, str(report.verdict.outcome)

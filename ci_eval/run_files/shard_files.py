@@ -158,6 +158,8 @@ class ShardReport(Stored):
 
     schema_version: int = SCHEMA_VERSION
     manifest: Manifest
+    run_id: str
+    """The id of the run in the `run.json` beside it."""
     index: int = Field(ge=1, le=MAX_SHARDS)
     total: int = Field(ge=1, le=MAX_SHARDS)
     assignment: str = ""
@@ -171,6 +173,8 @@ class ShardReport(Stored):
     """Trials that ended in an error."""
     duration_s: Total = 0.0
     """Seconds from its first trial to its last."""
+    recordings: Mapping[str, Count] = {}
+    """The number of lines in each of its cassettes."""
     workflow_run: str = ""
     """The page of the workflow run or pipeline; empty outside of CI."""
     attempt: Count = 1

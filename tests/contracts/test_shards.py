@@ -97,9 +97,13 @@ def merged(project: Project, total: int, *, planned: bool, seed: int) -> dict[st
     folders = []
     for number in range(1, total + 1):
         shard, folder = Shard(number, total), project.folder / f"s{number}"
-        done = run_shard(shards.part(whole, shard, division), context, Outputs(folder))
+        done = run_shard(shards.part(whole, shard, division), shard, context, Outputs(folder))
         report = ShardReport(
-            manifest=manifest, index=number, total=total, trials=done.collected.tally.trials
+            manifest=manifest,
+            run_id=done.collected.run.meta.run_id,
+            index=number,
+            total=total,
+            trials=done.collected.tally.trials,
         )
         write_shard_report(report, folder / SHARD_FILE)
         folders.append(folder)

@@ -63,6 +63,7 @@ def test_merged_shards_are_the_run_of_one_machine(suite, planned):
     merged = suite.ci_eval("merge", *folders, "--out", "merged", "--repeats", "2")
 
     assert (merged.code, merged.out.replace("merged", "whole")) == (whole.code, whole.out)
+    assert "warning: " not in merged.err
     assert json.loads((suite.folder / "whole/base/run.json").read_text())["results"]
     assert essence(suite, "merged") == essence(suite, "whole")
 
@@ -81,6 +82,33 @@ def test_with_no_stored_run_every_shard_tries_its_cases_with_the_merge_base(suit
     assert essence(suite, "merged") == essence(suite, "whole")
 
 
+def test_shards_of_another_merge_base_are_refused(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(12, **{"ci-eval.yaml": config})
+    suite.commit("better", **{"bot.py": BREAKS})
+    suite.commit("change", **{"bot.py": "def answer(text):\n    return 'no'\n"})
+    before, after = suite.git("rev-parse", "main", "HEAD~1").split()
+    folders = in_shards(suite, 2)
+    suite.git("branch", "--force", "main", after)
+
+    ended = suite.ci_eval("merge", *folders, "--out", "merged")
+
+    assert ended.code == 4
+    said = f"it ran the merge base {before[:7]}, but the merge base is now {after[:7]}"
+    assert said in ended.err
+    assert "run all shards again" in ended.err
+
+
+def test_uncommitted_changes_of_a_shard_are_not_forgotten(suite):
+    suite.begin(6)
+    suite.write("bot.py", "def answer(message):\n    return 'yes' + ''\n")
+    folders = in_shards(suite, 2)
+    suite.git("checkout", "--quiet", "bot.py")
+
+    assert suite.ci_eval("merge", *folders, "--out", "merged").code == 0
+    assert json.loads((suite.folder / "merged/run.json").read_text())["meta"]["modified"]
+
+
 def test_a_shard_decides_nothing(suite):
     suite.begin(9)
     suite.commit("change", **{"bot.py": "def answer(text):\n    return 'no'\n"})
@@ -90,6 +118,26 @@ def test_a_shard_decides_nothing(suite):
     files = {each.name for each in (suite.folder / "one").iterdir()}
     assert files == {".gitignore", "run.json", "shard.json", "traces.jsonl"}
     assert "`ci-eval merge` decides" in ended.out
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("report", "shards/2", "--out", "again"),
+        ("gate", "explain", "shards/2"),
+        ("compare", "shards/1", "shards/2", "--gate"),
+        ("baseline", "diff", "shards/2"),
+        ("baseline", "save", "shards/2"),
+        ("baseline", "save", "shards/2/run.json"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_decides_on_a_shard(divided, args):
+    ended = divided.ci_eval(*args)
+
+    assert ended.code == 4
+    assert "of a suite, which decides nothing alone" in ended.err
+    assert not (divided.folder / "again").exists()
 
 
 def test_what_an_earlier_run_left_is_no_shard(suite):
@@ -113,11 +161,16 @@ def test_a_missing_shard_is_named_and_never_passes(suite):
     assert f"no report of shard {number}/3" in ended.out
     report = json.loads((suite.folder / "merged/report.json").read_text())
     assert report["meta"]["missing_shards"] == [f"{number}/3"]
-    assert f"no report of shard {number}/3" in (suite.folder / "merged/comment.md").read_text()
-    saved = suite.ci_eval("baseline", "save", "merged")
-    assert saved.code != 0
+    comment = (suite.folder / "merged/comment.md").read_text()
+    assert f"no report of shard {number}/3" in comment
+    assert "**Next:** run the jobs of the missing shards again, then merge" in comment
+    assert "--case" not in comment + ended.out
+    explained = suite.ci_eval("gate", "explain", "merged").out
+    assert "the results of the missing shards: run their jobs again" in explained
     # Not even if that much may be missing.
     suite.write("ci-eval.yaml", CONFIG + "gate: {max_errors: 100}\n")
+    saved = suite.ci_eval("baseline", "save", "merged")
+    assert (saved.code, f"not stored: no report of shard {number}/3" in saved.err) == (4, True)
     again = suite.ci_eval("report", "merged", "--out", "again")
     assert (again.code, "no report of shard" in again.out) == (6, True)
 
@@ -180,6 +233,8 @@ EDITS = [
     ("1/shard.json", '"trials": ', '"trials": 1', "trials, but has "),
     ("1/shard.json", '_version": 1', '_version": 0', "has schema version 0; this version"),
     ("1/shard.json", '"attempt": 1', "", "is not JSON"),
+    ("1/run.json", '"suite":"', '"suite":"other ', "its run.json is of another run"),
+    ("1/run.json", '"commit":"', '"commit":"0', "its run.json is of another run"),
     ("1/run.json", '"results"', "", "expected a name in double quotes"),
     ("1/run.json", '"case":"c', '"case":"x', "no shard has a result for bot on smoke/"),
     ("1/run.json", '"case_fingerprint":"', '"case_fingerprint":"0', "belongs to another trial"),
@@ -221,6 +276,35 @@ def test_a_report_that_lacks_its_results_is_refused_with_a_way_out(divided, tmp_
     assert suite.ci_eval("merge", "shards/*", "--out", "merged").code == 6
 
 
+def emptied(path: Path) -> None:
+    path.write_text("")
+
+
+def shortened(path: Path) -> None:
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+
+
+def made_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("change", [Path.unlink, emptied, shortened, made_folder])
+def test_missing_conversations_of_a_shard_are_told(divided, tmp_path, change):
+    suite = copy_of(divided, tmp_path)
+    traces = suite.folder / "shards/2/traces.jsonl"
+    trials = len(traces.read_text().splitlines())
+    change(traces)
+
+    ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
+
+    assert ended.code == 0
+    kept = trials - 1 if change is shortened else 0
+    said = f"warning: shards/2/traces.jsonl has the conversations of only {kept} of {trials} trials"
+    assert said in ended.err
+    assert ended.err.count("warning: ") == 1
+
+
 def copy_of(suite: Suite, folder: Path) -> Suite:
     shutil.copytree(suite.folder, folder / "shop")
     return Suite(folder / "shop")
@@ -233,13 +317,29 @@ def test_the_results_of_a_shard_are_not_those_of_another(divided, tmp_path):
 
     ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
 
-    assert (ended.code, "it has a result for bot on smoke/" in ended.err) == (4, True)
+    assert (ended.code, "its run.json is of another run" in ended.err) == (4, True)
+
+
+def test_the_results_of_an_earlier_run_of_a_shard_are_refused(divided, tmp_path):
+    suite = copy_of(divided, tmp_path)
+    assert suite.ci_eval("run", "--shard", "1/3", "--out", "earlier").code == 0
+    shutil.copy(suite.folder / "earlier/run.json", suite.folder / "shards/1/run.json")
+
+    ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
+
+    assert (ended.code, "its run.json is of another run" in ended.err) == (4, True)
 
 
 def test_the_same_report_twice_counts_once(divided, tmp_path):
     suite = copy_of(divided, tmp_path)
     shutil.copytree(suite.folder / "shards/1", suite.folder / "shards/9")
     assert suite.ci_eval("merge", "shards/*", "--out", "merged").code == 0
+
+
+def test_a_quiet_merge_says_nothing_of_its_shards(divided, tmp_path):
+    suite = copy_of(divided, tmp_path)
+    assert "merging 3 of 3 shards" in suite.ci_eval("merge", "shards/*", "--out", "merged").err
+    assert suite.ci_eval("merge", "shards/*", "--out", "merged", "-q").err == ""
 
 
 def test_the_merge_writes_over_no_report(divided, tmp_path):
@@ -275,7 +375,12 @@ def test_no_trace_of_a_shard_replaces_a_trial_that_confirms(suite):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("run", "--shard", "4/3"), "there is no shard 4/3"),
+        (("run", "--shard", "4/3"), "there is no shard 4/3; they are numbered from 1, up to 3"),
+        (("run", "--shard", ""), "--shard is empty"),
+        (("run", "--shard", "1/3", "--plan", ""), "--plan is empty"),
+        (("plan", "--shards", "3", "--out", ""), "--plan/--out is empty"),
+        (("merge", "nowhere", "--redraw-plan", ""), "--redraw-plan is empty"),
+        (("run", "--engine", "rai"), "--engine rai: unknown engine"),
         (("run", "--shard", "0/3"), "there is no shard 0/3"),
         (("run", "--shard", "2"), "the number of shards is unknown"),
         (("run", "--shard", "two"), "found 'two'"),
@@ -298,6 +403,44 @@ def test_wrong_arguments_are_explained(suite, args, message):
     ended = suite.ci_eval(*args)
     assert (ended.code, "Traceback" in ended.err) == (4, False)
     assert message in ended.err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("merge", "shards/*", "--out", "merged", "--redraw-plan", "shards/1/run.json"),
+        ("merge", "shards/*", "--out", "merged", "--redraw-plan", "shards/1/shard.json"),
+        ("merge", "shards/*", "--out", "merged", "--redraw-plan", "ci-eval.yaml"),
+        ("plan", "--shards", "2", "--out", "ci-eval.yaml"),
+        ("plan", "--shards", "2", "--out", "evals/smoke.csv"),
+        ("run", "--record", "ci-eval.yaml"),
+        ("run", "--record", "evals/smoke.csv"),
+        ("run", "--record", "shards/1/run.json"),
+        ("run", "--shard", "1/2", "--record", "ci-eval.yaml"),
+    ],
+    ids=" ".join,
+)
+def test_no_file_of_another_kind_is_overwritten(divided, args):
+    path = divided.folder / args[-1]
+    before = path.read_bytes()
+
+    ended = divided.ci_eval(*args)
+
+    assert (ended.code, "so it is not overwritten" in ended.err) == (4, True)
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_the_same_kind_is_overwritten(suite):
+    suite.begin(6)
+    for _ in range(2):
+        assert suite.ci_eval("plan", "--shards", "2", "--out", "plan.json").code == 0
+        assert suite.ci_eval("run", "--record", "tape.jsonl").code == 0
+
+
+def test_a_shard_with_nothing_to_rerun_keeps_its_report(divided, tmp_path):
+    suite = copy_of(divided, tmp_path)
+    assert suite.ci_eval("run", "--failed", "--out", "shards/2").code == 5
+    assert (suite.folder / "shards/2/shard.json").exists()
 
 
 def test_a_plan_of_something_else_is_refused(suite):
@@ -341,6 +484,16 @@ def test_the_number_of_a_job_is_found_in_its_environment(suite):
     for shown, env in numbers.items():
         ended = suite.ci_eval("run", "--shard", "auto", "--out", "one", **env)
         assert f"shard {shown}: " in ended.out
+
+
+def test_the_number_of_shards_may_be_in_the_environment(suite):
+    suite.begin(9)
+    for given, env in (("2", {}), ("auto", {"CI_NODE_INDEX": "2"})):
+        ended = suite.ci_eval("run", "--shard", given, "--out", "one", CI_EVAL_SHARDS="3", **env)
+        assert "shard 2/3: " in ended.out
+    assert suite.ci_eval("plan", "--shards", "2", "--out", "plan.json").code == 0
+    planned = ("--shard", "2", "--plan", "plan.json")
+    assert "shard 2/2: " in suite.ci_eval("run", *planned, CI_EVAL_SHARDS="3").out
 
 
 def test_a_plan_balances_what_stored_runs_took(suite):

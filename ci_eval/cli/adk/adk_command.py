@@ -13,6 +13,7 @@ from ci_eval.cli.adk.adk_eval_options import Options, configured
 from ci_eval.cli.adk.adk_eval_result_files import Results, run_and_write
 from ci_eval.cli.adk.adk_eval_result_schema import EvalStatus
 from ci_eval.cli.exit_codes import EXIT_CODES
+from ci_eval.cli.output_files import refuse_recording
 from ci_eval.cli.output_folder import only_writer
 from ci_eval.cli.shared_options import adk_option, out_option, record_option
 from ci_eval.config.handed_secrets import with_secrets
@@ -24,7 +25,6 @@ from ci_eval.run.plan import Plan, plan
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.path_checks import refuse_links_out
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -72,7 +72,7 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     record = Path(given["record"]).absolute() if given["record"] else None
     isolation.close_memory()
     try:
-        refuse_links_out(given["record"])
+        refuse_recording(given["record"])
         outputs, detailed = Outputs(folder=folder, record=record), given["print_detailed_results"]
         with only_writer(folder):
             report, failed = _run(options, context, outputs, detailed=detailed)

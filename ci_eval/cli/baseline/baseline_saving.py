@@ -15,6 +15,7 @@ from ci_eval.pull_requests import github_runner
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.findings import Totals
 from ci_eval.run.collect import Collected
+from ci_eval.run_files.report_phrases import named_shards
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import counted
 
@@ -100,7 +101,9 @@ def _complete(collected: Collected, gate: GateOptions) -> Totals:
     """
     meta = collected.run.meta
     cases = count_cases(meta, collected.tally.columns, gate)
-    if cases.errors > gate.max_errors:
+    if meta.missing_shards:
+        message = f"no report of {named_shards(meta.missing_shards)}"
+    elif cases.errors > gate.max_errors:
         message = f"{cases.errors} of {cases.cases} cases could not be measured"
     elif meta.filtered:
         message = "the run covers only part of the suite"

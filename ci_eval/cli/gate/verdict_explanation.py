@@ -219,7 +219,9 @@ def _turning(
     criteria: tuple[ExplainedCriterion, ...],
     required: tuple[ExplainedFloor, ...],
 ) -> Iterator[str]:
-    if report.verdict.outcome == "incomplete":
+    if report.verdict.outcome == "incomplete" and report.meta.missing_shards:
+        yield "the results of the missing shards: run their jobs again, then merge all reports"
+    elif report.verdict.outcome == "incomplete":
         yield "fewer errors: too many cases were not measured to decide"
     for each in criteria:
         if each.delta.tier != "block" or each.delta.outcome != "regressed":

@@ -18,13 +18,13 @@ from ci_eval.run.plan import Plan
 from ci_eval.run.requirements import unread_expectations
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import TRACES_FILE
-from ci_eval.run_files.shard_files import ShardRedraw
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import counted, plain, terminal
 
 if TYPE_CHECKING:
+    from ci_eval.cli.run.shard_option import ShardOption
     from ci_eval.run.merged_shards import MergedShards
 
 MAX_LINES = 40
@@ -65,15 +65,13 @@ def run_watched(
 
 
 def run_shard_watched(
-    plan: Plan,
-    context: RunContext,
-    outputs: Outputs,
-    redraw: ShardRedraw | None,
+    option: "ShardOption", context: RunContext, outputs: Outputs
 ) -> pipeline.ShardRun | None:
     """Run a shard, show its progress and warnings, and return its run; `None` if interrupted."""
-    count = 0 if redraw else plan.count
+    plan, redraw = option.part, option.redraw
+    outputs = _watched(plan, context, outputs, 0 if redraw else plan.count)
     try:
-        return pipeline.run_shard(plan, context, _watched(plan, context, outputs, count), redraw)
+        return pipeline.run_shard(plan, option.shard, context, outputs, redraw)
     except KeyboardInterrupt:
         _say_interrupted(outputs)
         return None

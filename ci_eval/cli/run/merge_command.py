@@ -11,6 +11,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.output_files import refuse_plan
 from ci_eval.cli.plan_command import shards_json
 from ci_eval.cli.run.console_progress import run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication
@@ -18,6 +19,7 @@ from ci_eval.cli.shared_options import (
     config_option,
     judge_mode_option,
     models_option,
+    not_empty,
     repeats_option,
     selection_options,
 )
@@ -30,7 +32,6 @@ from ci_eval.run.merged_shards import InDoubtError, gathered
 from ci_eval.run.rerun import why_none
 from ci_eval.run_files.shard_files import ShardPlan, write_plan
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.path_checks import refuse_links_out
 from ci_eval.text.templates import counted
 
 
@@ -44,6 +45,7 @@ from ci_eval.text.templates import counted
 @click.option(
     "--redraw-plan",
     metavar="FILE",
+    callback=not_empty,
     help="If the verdict is in doubt, write a plan of more trials instead of running them.",
 )
 @finishing_options
@@ -70,21 +72,21 @@ def _merge(
     reports: tuple[str, ...], config: str, folder: Path, options: dict[str, Any], *, as_json: bool
 ) -> int | None:
     file = options["redraw_plan"]
-    refuse_links_out(file)
+    refuse_plan(file)
     plan, context = command_inputs.planned(config, options, runs_agents=not file)
-    if file:
-        if why := why_none(plan):
-            message = f"--redraw-plan has nothing to plan: {why}"
-            raise UsageError(message, hint="leave it out")
-        Path(file).unlink(missing_ok=True)
+    if file and (why := why_none(plan)):
+        message = f"--redraw-plan has nothing to plan: {why}"
+        raise UsageError(message, hint="leave it out")
     folders = [folder for each in reports for folder in _folders(each)]
     written = {folder.resolve(), base_folder(folder).resolve()}
     if written & {each.resolve() for each in folders}:
         raise UsageError(f"--out {folder} is one of the reports", hint="name another directory")
     found = gathered(folders, shards.manifest_of(plan, context))
+    if file:
+        Path(file).unlink(missing_ok=True)
     console.say_problems(found.warnings)
     for each in (found.planned, *found.redraws):
-        console.say(each.summary)
+        context.say(each.summary)
     publish = publication(plan, context, folder, options, as_json=as_json)
     found = replace(found, leaves_doubt=bool(file))
     try:

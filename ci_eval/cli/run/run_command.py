@@ -10,6 +10,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.output_files import refuse_recording
 from ci_eval.cli.run.console_progress import run_shard_watched, run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication
 from ci_eval.cli.run.shard_option import ShardOption, described, exit_code, refuse_other
@@ -17,6 +18,7 @@ from ci_eval.cli.shared_options import (
     config_option,
     judge_mode_option,
     models_option,
+    not_empty,
     record_option,
     repeats_option,
     selection_options,
@@ -52,11 +54,13 @@ from ci_eval.runtime.path_checks import refuse_links_out
 @click.option(
     "--shard",
     metavar="I/N",
+    callback=not_empty,
     help="Run only shard I of N, without a verdict; auto: I/N of the CI job.",
 )
 @click.option(
     "--plan",
     metavar="FILE",
+    callback=not_empty,
     help="Shard plan written by `plan --shards N` or `merge --redraw-plan`.",
 )
 @click.option("--engine", metavar="NAME", help="Where to run trials: local, or ray.")
@@ -79,8 +83,8 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
 
 
 def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
+    again = command_inputs.not_passed(folder) if options["failed"] else None
     _make_room(folder, options["record"], options["adk_results"])
-    again = folder if options["failed"] else None
     plan, context = command_inputs.planned(config, options, again=again)
     publish = publication(plan, context, folder, options, as_json=as_json)
     outputs = replace(_outputs(folder, options), max_failures=options["maxfail"])
@@ -112,11 +116,11 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
     plan, context = command_inputs.planned(config, options)
     context = replace(context, cassettes=kept)
     option = ShardOption(plan, context, options)
-    done = run_shard_watched(option.part, context, _outputs(folder, options), option.redraw)
+    done = run_shard_watched(option, context, _outputs(folder, options))
     if done is None:
         console.say("run again with --resume to continue from there")
         return None
-    report = context.secrets.cleaned(option.report_of(done))
+    report = context.secrets.cleaned(option.report_of(done, folder))
     write_shard_report(report, folder / SHARD_FILE)
     if as_json:
         print_json(report.model_dump(mode="json"))
@@ -126,12 +130,13 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
     return exit_code(report)
 
 
-def _make_room(folder: Path, *written: str | None) -> None:
+def _make_room(folder: Path, record: str | None, adk_results: str | None = None) -> None:
     """Refuse invalid output paths, and remove the documents of an earlier run.
 
     Otherwise they would pass for documents of this run if its configuration is invalid.
     """
-    refuse_links_out(*written)
+    refuse_links_out(adk_results)
+    refuse_recording(record)
     clear(folder)
 
 

@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ci_eval.forge import ci_job
+from ci_eval.llm.line_file import line_counts
 from ci_eval.records.cases import Status
 from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run import shards
 from ci_eval.run.pipeline import ShardRun
 from ci_eval.run.plan import Plan
-from ci_eval.run_files.file_names import SHARD_FILE
+from ci_eval.run_files.file_names import CASSETTES_FOLDER, SHARD_FILE
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.shard_files import (
     MAX_SHARDS,
@@ -46,6 +48,8 @@ class ShardOption:
         self.shard = shard_of(options["shard"], context.env, total)
         self.part = shards.part(plan, self.shard, self._planned)
         self.redraw = self._planned.redraw_of(self.shard) if self._planned else None
+        if self.redraw:
+            self.shard = replace(self.shard, redraw=self.redraw.redraw.number)
         self._env = context.env
 
     def _plan_in(self, given: str) -> ShardPlan:
@@ -55,12 +59,13 @@ class ShardOption:
             raise UsageError(message, hint=planned.way_to_make)
         return planned
 
-    def report_of(self, done: ShardRun) -> ShardReport:
-        """Return the facts of the finished shard."""
+    def report_of(self, done: ShardRun, folder: Path) -> ShardReport:
+        """Return the facts of the finished shard, whose files are in `folder`."""
         run, tally = done.collected
         errors = sum(each.status is Status.ERROR for each in run.results())
         return ShardReport(
             manifest=self._manifest,
+            run_id=run.meta.run_id,
             index=self.shard.index,
             total=self.shard.total,
             assignment=fingerprint(self._planned.model_dump(mode="json")) if self._planned else "",
@@ -69,6 +74,7 @@ class ShardOption:
             base_trials=done.base_trials,
             unmeasured=errors,
             duration_s=round(done.duration_s, 3),
+            recordings=line_counts(folder / CASSETTES_FOLDER),
             workflow_run=ci_job.run_link(self._env),
             attempt=ci_job.attempt(self._env),
             unconfirmed=done.unconfirmed,
@@ -107,14 +113,15 @@ def shard_of(given: str, env: Mapping[str, str], total: int | None) -> Shard:
 
     """
     found = _number_in(given, env)
-    index, count = found[0], found[1] or total
+    index, count = found[0], found[1] or total or ci_job.shard_count(env)
     if count is None:
         message = "the number of shards is unknown: set CI_EVAL_SHARDS, or pass a plan with --plan"
         raise UsageError(message)
     if total is not None and count != total:
         raise UsageError(f"--shard says {count} shards, but the plan has {total}")
     if not (1 <= index <= count <= MAX_SHARDS):
-        message = f"there is no shard {index}/{count}; they are numbered from 1, up to {MAX_SHARDS}"
+        most = min(count, MAX_SHARDS)
+        message = f"there is no shard {index}/{count}; they are numbered from 1, up to {most}"
         raise UsageError(message)
     return Shard(index, count)
 

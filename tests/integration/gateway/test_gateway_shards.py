@@ -143,6 +143,11 @@ def test_what_shards_recorded_is_checked(suite, models):
     name = next(each.name for each in own if "model cassette" in each.read_text())
     first, second = (suite.folder / each / "cassettes" / name for each in folders)
     text = second.read_text()
+    for cut in ("", text[:-2], "".join(text.splitlines(keepends=True)[:-1])):
+        second.write_text(cut)
+        ended = merge()
+        said = "shard 2/2 (shards/2) cannot be merged: its cassettes lack calls that it recorded"
+        assert (ended.code, said in ended.err) == (4, True)
     second.write_text(text + first.read_text().splitlines()[-1] + "\n")
     ended = merge()
     assert ended.code == 4
@@ -150,7 +155,7 @@ def test_what_shards_recorded_is_checked(suite, models):
     assert "(shards/1), it recorded calls of " in ended.err
 
     for wrong in ("not a cassette\n", '{"ci-eval model cassette":9}\n'):
-        second.write_text(wrong)
+        second.write_text(wrong * text.count("\n"))
         ended = merge()
         assert (ended.code, "Traceback" in ended.err) == (4, False)
         assert f"shards/2/cassettes/{name} is" in ended.err

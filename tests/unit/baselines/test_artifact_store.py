@@ -258,7 +258,13 @@ def test_the_run_of_a_report_will_do(fake: FakeGitHub, context: RunContext) -> N
 
 @pytest.mark.parametrize(
     ("text", "more"),
-    [("greets 1\nrefunds error", {}), ("greets skip", {}), (GREETS, {"filtered": True})],
+    [
+        ("greets 1\nrefunds error", {}),
+        ("greets skip", {}),
+        (GREETS, {"filtered": True}),
+        (GREETS, {"shard": "1/2"}),
+        (GREETS, {"missing_shards": ("1/2",)}),
+    ],
 )
 def test_an_incomplete_run_is_passed_over(
     fake: FakeGitHub, context: RunContext, said: list[str], text: str, more: dict[str, Any]
