@@ -171,9 +171,8 @@ class _Planner:
             chosen = {key: each for key, each in fitting.items() if key in criteria}
             if chosen and self._has_place(agent, name):
                 pairs[agent, name] = chosen
-        partly = bool(self.selection.criteria)
         self.problems += requirements.problems(
-            self.config, evalsets, pairs, partly=partly, as_adk=self.as_adk
+            self.config, evalsets, pairs, self.selection, as_adk=self.as_adk
         )
         self._raise()
         if not self.selection:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from ci_eval.config.selection import PlannedEvalSet
+from ci_eval.config.selection import PlannedEvalSet, Selection
 from ci_eval.config.validated_config import Config
 from ci_eval.gate.exemptions import allows_unjudged
 from ci_eval.plugins.criterion import AnyCriterion
@@ -39,15 +39,16 @@ def problems(
     config: Config,
     evalsets: EvalSets,
     pairs: Pairs,
+    selection: Selection,
     *,
-    partly: bool,
     as_adk: bool = False,
 ) -> Iterator[Problem]:
     """Yield problems that keep a criterion or case from being measured, and unread assertions.
 
-    `partly` means that only some criteria were requested; with `as_adk`, cases that ADK would try
-    anyway cause warnings instead of errors.
+    With a `selection` of evalsets, a criterion may apply only to others.  With `as_adk`, cases that
+    ADK would try anyway cause warnings instead of errors.
     """
+    partly = bool(selection.criteria)
     refused: Severity = "warning" if as_adk else "error"
     used: dict[str, set[str]] = {}
     for (_, evalset), criteria in pairs.items():
@@ -57,7 +58,7 @@ def problems(
     for name, sets in used.items():
         criterion = config.criteria[name]
         chosen = [evalsets[each] for each in sorted(sets)]
-        message = "" if config.mock else _skip_reason(criterion, chosen)
+        message = "" if config.mock or selection.evalsets else _skip_reason(criterion, chosen)
         if message:
             useless = True
             yield config.document.problem(message, ("criteria", name), severity=refused)

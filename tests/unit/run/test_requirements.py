@@ -7,13 +7,14 @@ import pytest
 from support.project import GREETS, REFUNDS, case, turn
 
 from ci_eval.config.load_config import load
-from ci_eval.config.selection import Meant, PlannedEvalSet
+from ci_eval.config.selection import Meant, PlannedEvalSet, Selection
 from ci_eval.config.validated_config import Config
 from ci_eval.records.cases import EvalCase
 from ci_eval.records.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
 from ci_eval.run import requirements
 from ci_eval.runtime.context import RunContext
 
+WHOLE, SOME = Selection(), Selection(criteria=("some",))
 SCENARIO = {
     "eval_id": "leads",
     "conversation_scenario": {"starting_prompt": "Hi", "conversation_plan": "Be kind."},
@@ -54,12 +55,16 @@ class Suite:
         return load(path, shown="ci-eval.yaml", context=context)
 
     def problems(
-        self, *evalsets: PlannedEvalSet, criteria: tuple[str, ...], **how: bool
+        self,
+        *evalsets: PlannedEvalSet,
+        criteria: tuple[str, ...],
+        selection: Selection = WHOLE,
+        as_adk: bool = False,
     ) -> list[str]:
         config = self.config(*criteria)
         named = {each.opened.header.eval_set_id: each for each in evalsets}
         pairs = {("bot", name): config.criteria for name in named}
-        found = requirements.problems(config, named, pairs, **{"partly": False, **how})
+        found = requirements.problems(config, named, pairs, selection, as_adk=as_adk)
         return [f"{problem.severity} {problem}" for problem in found]
 
 
@@ -83,6 +88,14 @@ def test_one_case_that_can_be_scored_is_enough_wherever_it_is(suite: Suite) -> N
     assert suite.problems(*evalsets, criteria=(TRAJECTORY, SAYS)) == []
 
 
+def test_a_criterion_that_applies_to_no_selected_evalset_may_apply_to_others(suite: Suite) -> None:
+    silent = planned("e", SILENT)
+    assert suite.problems(silent, criteria=(WORDS, SAYS)) != []
+    assert (
+        suite.problems(silent, criteria=(WORDS, SAYS), selection=Selection(evalsets=("e",))) == []
+    )
+
+
 def test_a_case_that_nothing_can_judge_is_named_with_the_reason(suite: Suite) -> None:
     evalsets = planned("e", GREETS, SCENARIO), planned("f", GREETS)
     said = (
@@ -98,7 +111,7 @@ def test_a_case_that_nothing_can_judge_is_named_with_the_reason(suite: Suite) ->
     ) == [said.format("")]
     assert suite.problems(*evalsets, criteria=(TRAJECTORY, SAYS)) == []
     # Of a part of the criteria nobody expects that they judge all.
-    assert suite.problems(*evalsets, criteria=(TRAJECTORY,), partly=True) == []
+    assert suite.problems(*evalsets, criteria=(TRAJECTORY,), selection=SOME) == []
 
 
 @pytest.mark.parametrize(
@@ -187,7 +200,7 @@ def test_assertions_that_nothing_checks_are_an_error(suite: Suite) -> None:
         )
     ]
     assert suite.problems(*evalsets, criteria=(WORDS, ASSERTIONS)) == []
-    assert suite.problems(*evalsets, criteria=(WORDS,), partly=True) == []
+    assert suite.problems(*evalsets, criteria=(WORDS,), selection=SOME) == []
 
 
 def test_assertions_are_checked_before_a_run_with_the_line_of_their_case(suite: Suite) -> None:
@@ -281,7 +294,7 @@ def test_a_state_that_an_agent_cannot_be_given_is_told_with_its_line(tmp_path: P
     given = {"app_name": "shop", "user_id": "u", "state": {"cart": []}}
     evalset = planned("e", GREETS, {**GREETS, "eval_id": "b", "session_input": given})
     pairs = {(agent, "e"): config.criteria for agent in config.agents}
-    (problem,) = requirements.problems(config, {"e": evalset}, pairs, partly=False)
+    (problem,) = requirements.problems(config, {"e": evalset}, pairs, WHOLE)
     assert (problem.severity, str(problem)) == (
         "warning",
         (
