@@ -205,8 +205,8 @@ class Journal:
         if self._origin_of(row) != self._origin:
             return
         with suppress(ValueError, LookupError, AttributeError, TypeError):  # edited by hand
-            for each in row["invocations"]:
-                usage = ModelUsage.model_validate(each.get("metered", {}))
+            for metered in filter(None, (each.get("metered") for each in row["invocations"])):
+                usage = ModelUsage.model_validate(metered)
                 self.spent[key.agent] = self.spent.get(key.agent, ModelUsage()) + usage
 
     def _origin_of(self, row: Row) -> dict[str, Json]:
