@@ -140,8 +140,9 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     mixed = replace(planned.config, agents=agents, run=run)
     names = () if planned.filtered else {**planned.evalsets, **before.evalsets}
     gone = {name: found for name in names if (found := _gone(planned, before, name))}
-    groups = () if planned.filtered else tuple(_gone_groups(planned, before))
-    if not (places or gone or groups):
+    is_part = planned.filtered or planned.places is not None
+    groups = () if is_part else tuple(_gone_groups(planned, before))
+    if not places and (is_part or not (gone or groups)):
         raise NoBaseArmError("no agent can run any case that the merge base also has")
     alike = frozenset(
         name

@@ -175,7 +175,8 @@ def next_round(
     beside = Past(base[0], base[1].columns) if base else None
     if not past and beside and base and plans.base:
         if not base[1].trials:
-            return Redraws(base=Redraw(range(1), frozenset(plans.base.pairs)))
+            first = Redraw(range(1), frozenset(plans.base.pairs))
+            return Redraws(base=first) if first else None
         past = [beside]
     if gate.never_confirms or not past:
         return None

@@ -82,6 +82,17 @@ def test_with_no_stored_run_every_shard_tries_its_cases_with_the_merge_base(suit
     assert essence(suite, "merged") == essence(suite, "whole")
 
 
+def test_a_shard_without_cases_tries_nothing_with_the_merge_base(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(4, **{"ci-eval.yaml": config})
+    suite.commit("change", **{"bot.py": "def answer(message):\n    return 'yes'  # the same\n"})
+    folders = in_shards(suite, 4)
+    trials = [json.loads((suite.folder / each / "shard.json").read_text()) for each in folders]
+
+    assert 0 in [each["trials"] for each in trials]
+    assert suite.ci_eval("merge", *folders, "--out", "merged").code == 0
+
+
 def test_shards_of_another_merge_base_are_refused(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(12, **{"ci-eval.yaml": config})
