@@ -140,9 +140,10 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     mixed = replace(planned.config, agents=agents, run=run)
     names = () if planned.filtered else {**planned.evalsets, **before.evalsets}
     gone = {name: found for name in names if (found := _gone(planned, before, name))}
-    is_part = planned.filtered or planned.places is not None
-    groups = () if is_part else tuple(_gone_groups(planned, before))
-    if not places and (is_part or not (gone or groups)):
+    is_shard = planned.places is not None and not planned.filtered
+    is_whole = not (is_shard or planned.filtered)
+    groups = tuple(_gone_groups(planned, before)) if is_whole else ()
+    if not (places or is_shard or gone or groups):  # what a shard lacks, its merge finds out
         raise NoBaseArmError("no agent can run any case that the merge base also has")
     alike = frozenset(
         name

@@ -93,6 +93,16 @@ def test_a_shard_without_cases_tries_nothing_with_the_merge_base(suite):
     assert suite.ci_eval("merge", *folders, "--out", "merged").code == 0
 
 
+def test_cases_that_a_change_renames_are_missing_in_shards_too(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(3, **{"ci-eval.yaml": config})
+    suite.commit("rename", **{"evals/smoke.csv": evalset(3).replace("\nc", "\nd")})
+    ended = suite.ci_eval("merge", *in_shards(suite, 2), "--out", "merged")
+
+    assert ended.code == 1, ended.err
+    assert "in the baseline but not in this run: case 'c0' on smoke" in ended.out
+
+
 def test_shards_of_another_merge_base_are_refused(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(12, **{"ci-eval.yaml": config})
