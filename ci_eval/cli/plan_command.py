@@ -104,16 +104,22 @@ def plan(
 
 def _trials_line(planned: Plan) -> str:
     """Return the number of trials, of the merge base and in doubt, too."""
-    line, store, gate = (
-        counted(planned.count, "trial"),
-        planned.config.baseline,
-        planned.config.gate,
-    )
-    if store and not store.stores and gate.confirm == "both" and not gate.never_confirms:
+    line, most = counted(planned.count, "trial"), _most(planned)
+    if _runs_base(planned):
         line += ", and as many with the merge base, on cases that it also has"
-    return line + (
-        f"; at most {planned.most:,} if in doubt" if planned.most > planned.count else ""
-    )
+    return f"{line}; at most {most:,} if in doubt" if planned.most > planned.count else line
+
+
+def _runs_base(planned: Plan) -> bool:
+    """Return True if the merge base is run even without a doubt."""
+    store, agents = planned.config.baseline, planned.config.agents
+    is_compared = bool(store and not store.stores) and planned.config.gate.mode != "threshold"
+    return is_compared and any(agents[name].of_base() for name, _ in planned.pairs)
+
+
+def _most(planned: Plan) -> int:
+    """Return the maximum number of trials of both arms."""
+    return max(planned.most, planned.count * (2 if _runs_base(planned) else 1))
 
 
 def _whole(
@@ -122,7 +128,7 @@ def _whole(
     return {
         "suite": planned.config.suite,
         "trials": planned.count,
-        "most_trials": planned.most,
+        "most_trials": _most(planned),
         "pairs": [
             {
                 "agent": agent,

@@ -59,6 +59,8 @@ class Lineage:
             origins = before or [
                 each for each in origins if self.base and each[1].branch == self.base
             ]
+        else:
+            origins = [each for each in origins if each[1].branch == self.base] or origins
         chosen = origins[:limit]
         for _, origin in found:
             is_used = any(origin is other for _, other in chosen)
@@ -197,6 +199,11 @@ def own_branch(env: Mapping[str, str]) -> str | None:
     return env.get("CI_COMMIT_BRANCH")
 
 
+def is_tag(env: Mapping[str, str]) -> bool:
+    """Return True if CI builds a tag, whose code is merged."""
+    return env.get("GITHUB_REF_TYPE") == "tag" or bool(env.get("CI_COMMIT_TAG"))
+
+
 def default_branch(clone: Clone) -> str | None:
     """Return the default branch, as CI or the clone names it, else `main` or `master`."""
     hosted = event_text(event(clone.env), "repository", "default_branch")
@@ -232,7 +239,8 @@ def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | No
         event_text(payload, "pull_request", "base", "sha"),
         event_text(payload, "merge_group", "base_sha"),
     )
-    parent = next(iter(parents), None) if branch == own_branch(env) else None
+    is_merged = branch == own_branch(env) or is_tag(env)
+    parent = next(iter(parents), None) if is_merged else None
     return next(filter(is_commit, bases), head if branch is None else parent)
 
 

@@ -54,7 +54,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     loosened: Sequence[str] = (),
     lacking: str = "",
     unconfirmed: str = "",
-    base_is_new: bool = False,
+    needs_base: bool = False,
     exemptions: Sequence[Excused] = (),
     unused: bool = False,
     missing_shards: Sequence[str] = (),
@@ -66,9 +66,9 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
 
     `loosened` is how the change weakens the gate, beyond what the comparison found; `lacking` is
     why something could not be measured, and `unconfirmed` why the merge base could not be run, if
-    known, and `base_is_new` True if it has nothing to run yet; `exemptions` are the entries of
-    `gate.accept` and `gate.quarantine`; `unused` is True if runs are stored but none of them is
-    comparable; `missing_shards` have no report.
+    known, and `needs_base` True if there is nothing else to compare with; `exemptions` are the
+    entries of `gate.accept` and `gate.quarantine`; `unused` is True if runs are stored but none of
+    them is comparable; `missing_shards` have no report.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
@@ -76,7 +76,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     # A case that fails anyway may still have regressed in what is missing.
     compared = comparison is not None and mode != "threshold"
     errors = totals.incomplete if compared else totals.errors
-    gate = _Gate(options, totals, groups, lacking, errors, unused, unconfirmed, base_is_new)
+    gate = _Gate(options, totals, groups, lacking, errors, unused, unconfirmed, needs_base)
     reasons = [*gate.floors(by_threshold=by_threshold)]
     if not by_threshold and options.min_pass_rate is None:
         reasons += gate.failed_before(comparison)
@@ -122,8 +122,8 @@ class _Gate:
     """Whether there are stored runs."""
     unconfirmed: str
     """Why the merge base could not be run, if known."""
-    base_is_new: bool
-    """Whether the merge base has nothing to run yet."""
+    needs_base: bool
+    """Whether there is nothing else to compare with, so that it leaves a doubt."""
 
     @property
     def tolerated(self) -> bool:
@@ -180,7 +180,7 @@ class _Gate:
                     message += "; all its cases broke, and nothing could confirm it"
                 yield reason(delta.outcome, severity, message, delta.group)
         yield from self._together(comparison)
-        yield from _of_merge_base(comparison)
+        yield from self._of_merge_base(comparison)
         gone = comparison.vanished
         if gone:
             names = listed([_gone(each) for each in gone])
@@ -222,19 +222,31 @@ class _Gate:
         severity = "blocks" if outcome == "regressed" else SEVERITIES[self.options.on_inconclusive]
         return "warns" if severity == "blocks" and tier == "warn" else severity
 
-    def missing_baseline(self, comparison: Comparison | None) -> Iterator[Reason]:
-        """Yield the consequence of a missing baseline, as `gate.on_missing` sets it.
+    def _of_merge_base(self, comparison: Comparison) -> Iterator[Reason]:
+        """Yield what fails with the merge base, too, and why it was not run."""
+        if in_base := [repr(each.case) for each in comparison.changes if each.in_base]:
+            names = listed(list(dict.fromkeys(in_base)))
+            message = f"not caused by this change, because the merge base fails, too: {names}"
+            yield reason("fails_in_base", "info", message)
+        if self.unconfirmed:
+            yield self._not_run()
 
-        A merge base that has something to run, but could not be run, leaves a doubt.
-        """
+    def _not_run(self) -> Reason:
+        """Return why the merge base could not be run."""
+        severity: ReasonSeverity = "info"
+        if self.needs_base:
+            severity = "blocks" if self.options.on_inconclusive == "fail" else "warns"
+        message = f"the merge base could not be run: {self.unconfirmed}"
+        return reason("unconfirmed", severity, message)
+
+    def missing_baseline(self, comparison: Comparison | None) -> Iterator[Reason]:
+        """Yield the consequence of a missing baseline, as `gate.on_missing` sets it."""
         severity, therefore = _MISSING[self.options.on_missing]
         what = "no case of the baseline is comparable" if comparison else "no baseline yet"
         if self.unused and not comparison:
             what = "no stored run fits this one; `ci-eval baseline show` says why"
         if self.unconfirmed and not comparison:
-            fails = self.options.on_inconclusive == "fail"
-            doubt: ReasonSeverity = "blocks" if fails else "warns"
-            yield _not_run(self.unconfirmed, "info" if self.base_is_new else doubt)
+            yield self._not_run()
             what = "nothing to compare with"
         yield reason("no_baseline", severity, f"{what}: {therefore}")
 
@@ -271,20 +283,6 @@ class _Gate:
             if name in used - applied and name not in totals.unmeasured:
                 message = f"{name} measured nothing, but a mean of {floor:g} is required"
                 yield reason("unmeasured_criteria", "incomplete", message)
-
-
-def _of_merge_base(comparison: Comparison) -> Iterator[Reason]:
-    """Yield what fails with the merge base, too, and why it was not run."""
-    if in_base := [repr(each.case) for each in comparison.changes if each.in_base]:
-        names = listed(list(dict.fromkeys(in_base)))
-        message = f"not caused by this change, because the merge base fails, too: {names}"
-        yield reason("fails_in_base", "info", message)
-    if comparison.unconfirmed:
-        yield _not_run(comparison.unconfirmed)
-
-
-def _not_run(why: str, severity: ReasonSeverity = "info") -> Reason:
-    return reason("unconfirmed", severity, f"the merge base could not be run: {why}")
 
 
 def _unjudged(found: Named) -> str:

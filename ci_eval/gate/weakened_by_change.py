@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ci_eval.config.validated_config import Config
-from ci_eval.forge.lineage import began, current_branch
+from ci_eval.forge.lineage import began, current_branch, is_tag
 from ci_eval.forge.missing_commit import why_missing
 from ci_eval.gate.changed_cases import changed_cases, removed_files
 from ci_eval.gate.changed_files import (
@@ -44,7 +44,8 @@ def rewritten(
     store, clone = config.baseline, context.clone
     lineage = began(clone, store.base if store else None)
     start = next(iter(lineage.ancestors), None)
-    if not lineage.changes or current_branch(clone) == lineage.base:
+    is_base = lineage.base is not None and current_branch(clone) == lineage.base
+    if is_base or not lineage.changes or is_tag(clone.env):
         return
     why = "the clone lacks the base branch; fetch it, and name it in `baseline.base`"
     if lineage.shallow:

@@ -231,13 +231,13 @@ class Arms:
         """Return the trials that would settle the verdict; `None` if it is settled."""
         if self.change.collector.is_stopped:
             return None
-        found = self._redraws()
-        if found and found.base and self.base is None:
-            self._prepare()
-            found = self._redraws()
-        if found and (limited := dict(self._limits(found))):
-            self._limited |= limited
-            found = self._redraws()
+        while found := self._redraws():
+            if found.base and self.base is None:
+                self._prepare()
+            elif limited := dict(self._limits(found)):
+                self._limited |= limited
+            else:
+                break
         if found is None:
             return None
         drawn = self._round(found)
@@ -320,6 +320,8 @@ class Arms:
                 continue
             trials = found.change.within(plan, others).count(plan)
             trials += found.base.within(base.plan, others).count(base.plan) if base else 0
+            if not trials:
+                continue
             tally = collector.tally
             calls = trials * tally.calls[name] / max(tally.metered[name], 1)
             if limit := limit_before(name, options, calls):

@@ -24,7 +24,7 @@ from ci_eval.forge.missing_commit import why_missing
 from ci_eval.llm.gateway.calling_agents import gateway_options, replays, with_models
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.plugins.points import Agent
-from ci_eval.records.errors import CiEvalError
+from ci_eval.records.errors import CiEvalError, NothingSelectedError
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run.shared_environments import share
 from ci_eval.runtime.clone import NO_CLONE
@@ -86,7 +86,8 @@ def base_arm(planned: Plan, context: RunContext, commit: str | None) -> Iterator
             files = handed_secrets.files(arm.plan.config, arm.context)
             room = stack.enter_context(agent_workspace(arm.context, files))
         except (CiEvalError, GitError, OSError) as exc:
-            raise NoBaseArmError(one_line(str(exc), MAX_REASON)) from exc
+            is_new = isinstance(exc, NothingSelectedError)
+            raise NoBaseArmError(one_line(str(exc), MAX_REASON), is_new=is_new) from exc
         yield replace(arm, context=room)
 
 
@@ -144,7 +145,8 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     is_whole = not (is_shard or planned.filtered)
     groups = tuple(_gone_groups(planned, before)) if is_whole else ()
     if not (places or is_shard or gone or groups):  # what a shard lacks, its merge finds out
-        raise NoBaseArmError("no agent can run any case that the merge base also has")
+        message = "no agent can run any case that the merge base also has"
+        raise NoBaseArmError(message, is_new=planned.filtered)
     alike = frozenset(
         name
         for name, agent in agents.items()

@@ -141,7 +141,7 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
         loosened=() if comparison else weakened,
         lacking=lacked(meta, groups, tally.simulation, tally.failures),
         unconfirmed=confirmation.unconfirmed,
-        base_is_new=confirmation.base_is_new,
+        needs_base=not (confirmation.base_is_new or (baseline and baseline.runs)),
         unused=bool(baseline and baseline.history and not baseline.runs),
         exemptions=tuple(listed(meta, gate, exempt)),
     )

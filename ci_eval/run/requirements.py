@@ -58,7 +58,8 @@ def problems(
     for name, sets in used.items():
         criterion = config.criteria[name]
         chosen = [evalsets[each] for each in sorted(sets)]
-        message = "" if config.mock or selection.evalsets else _skip_reason(criterion, chosen)
+        may_apply = selection.evalsets and name not in config.gate.min_score
+        message = "" if config.mock or may_apply else _skip_reason(criterion, chosen)
         if message:
             useless = True
             yield config.document.problem(message, ("criteria", name), severity=refused)

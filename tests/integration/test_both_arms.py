@@ -179,11 +179,14 @@ def test_a_clone_without_the_base_branch_cannot_tell_what_a_change_weakens(suite
     suite.git("checkout", "--quiet", "main")
     folder, url = tmp_path / "only", suite.folder.as_uri()
     suite.git("clone", "--quiet", "--single-branch", "--branch=change", url, str(folder))
-    ended = Suite(folder).ci_eval("run")
+    only = Suite(folder)
+    ended = only.ci_eval("run")
 
-    assert (
-        "weakens its own gate: cannot tell what it changes: the clone lacks the base" in ended.out
-    )
+    unknown = "weakens its own gate: cannot tell what it changes: the clone lacks the base"
+    assert unknown in ended.out
+    only.git("checkout", "--quiet", "--detach")
+    assert unknown in only.ci_eval("run").out
+    assert "cannot tell" not in only.ci_eval("run", GITHUB_REF_TYPE="tag").out
 
 
 def test_a_merge_base_that_a_shallow_clone_lacks_is_fetched_without_touching_the_clone(
@@ -560,6 +563,36 @@ def test_a_store_of_nothing_says_why_there_is_nothing_to_compare_with(suite):
 
     suite.commit("strict", **{"ci-eval.yaml": f"{config}gate: {{on_inconclusive: fail}}\n"})
     assert suite.ci_eval("run").code == 1
+
+
+def test_an_agent_that_fails_with_the_merge_base_is_not_passed_beside_another(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    agents = '{bot: {python: "bot:answer"}, other: {python: "other:answer"}}'
+    config = config.replace('{bot: {python: "bot:answer"}}', agents)
+    raises = "def answer(message):\n    raise RuntimeError('boom')\n"
+    suite.begin(2, **{"bot.py": raises, "other.py": YES, "ci-eval.yaml": config})
+    ended = suite.change("def answer(text):\n    return 'no' if '1' in text else 'yes'\n")
+
+    assert "NOT DECIDED: to decide it, make the merge base run" in ended.out
+    assert "the merge base could not be run: RuntimeError: boom" in ended.out
+
+
+def test_a_removed_case_does_not_hide_that_the_merge_base_failed(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    config += "gate: {on_vanished: warn, on_inconclusive: fail}\n"
+    raises = "def answer(message):\n    raise RuntimeError('boom')\n"
+    suite.begin(3, **{"bot.py": raises, "ci-eval.yaml": config})
+    suite.commit("remove", **{"evals/smoke.csv": evalset(2)})
+
+    assert suite.change(YES).code == 1
+
+
+def test_a_new_case_alone_is_judged_by_its_threshold(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(2, **{"ci-eval.yaml": config + "gate: {on_inconclusive: fail}\n"})
+    suite.commit("add", **{"evals/smoke.csv": evalset(3)})
+
+    assert suite.ci_eval("run", "--case", "c2").code == 0
 
 
 def test_while_nothing_is_stored_thresholds_decide_and_the_merge_base_is_not_run(suite):

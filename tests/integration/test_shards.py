@@ -544,10 +544,12 @@ def test_a_plan_counts_the_trials_of_the_merge_base(suite):
     counted = "\n10 trials, and as many with the merge base, on cases that it also has; at most 100"
     assert counted in suite.ci_eval("plan").out
 
+    with_base = ", and as many with the merge base, on cases that it also has"
     for gate, ending in (
-        ("confirm: candidate", "; at most 100 if in doubt\n"),
-        ("rerun_budget: 1", ", and as many with the merge base, on cases that it also has\n"),
-        ("on_inconclusive: fail", "\n"),
+        ("confirm: candidate", f"{with_base}; at most 100 if in doubt\n"),
+        ("rerun_budget: 1", f"{with_base}\n"),
+        ("on_inconclusive: fail", f"{with_base}\n"),
+        ("mode: threshold", "\n"),
     ):
         suite.commit("change", **{"ci-eval.yaml": f"{config}gate: {{{gate}}}\n"})
         assert f"\n10 trials{ending}" in suite.ci_eval("plan").out

@@ -489,6 +489,11 @@ def test_outside_a_repository_the_newest_are_taken() -> None:
     assert chosen(*runs, lineage=Lineage()) == ["2", "1"]
 
 
+def test_where_the_merge_base_is_unknown_the_newest_of_the_base_branch_are_taken() -> None:
+    runs = (Origin("x", "main", "1"), Origin("y", "release", "2"), Origin("z", "main", "3"))
+    assert chosen(*runs, lineage=Lineage(base="main")) == ["3", "1"]
+
+
 def test_the_distance_is_counted_from_the_merge_base() -> None:
     assert [LINE.distance(name) for name in ("c3", "c1", "x", None)] == [0, 2, None, None]
 
