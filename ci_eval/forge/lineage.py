@@ -59,7 +59,7 @@ class Lineage:
             origins = before or [
                 each for each in origins if self.base and each[1].branch == self.base
             ]
-        else:
+        elif self.base:
             origins = [each for each in origins if each[1].branch == self.base] or origins
         chosen = origins[:limit]
         for _, origin in found:
