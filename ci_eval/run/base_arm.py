@@ -157,7 +157,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
 
 
 def _answers(agent: Agent, context: RunContext) -> str:
-    """Return a digest of the model answers that an agent gets; empty if they are not replayed.
+    """Return a digest of the model answers that an agent gets; empty if there are none to replay.
 
     Raises:
         UsageError: the path of its cassette leads out of the repository.
@@ -167,7 +167,10 @@ def _answers(agent: Agent, context: RunContext) -> str:
     options = gateway_options(agent)
     if options is None or not replays(agent, context.env):
         return ""
-    with contained(context.root, options.cassette).open("rb") as file:
+    cassette = contained(context.root, options.cassette)
+    if not cassette.exists():
+        return ""
+    with cassette.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
