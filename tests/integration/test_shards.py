@@ -214,8 +214,8 @@ def test_a_shard_is_not_resumed_over_the_report_of_another(suite):
     second = max(in_shards(suite, 2))
     before = (suite.folder / second / "shard.json").read_text()
 
-    for shard in ("1/2", "2/3"):
-        ended = suite.ci_eval("run", "--shard", shard, "--out", second, "--resume")
+    for shard, env in (("1/2", {}), ("2/3", {}), ("2", {"CI_EVAL_SHARDS": "3"})):
+        ended = suite.ci_eval("run", "--shard", shard, "--out", second, "--resume", **env)
         said = f"{second} has the report of shard 2/2, which would be overwritten"
         assert (ended.code, said in ended.err) == (4, True)
 
@@ -512,6 +512,7 @@ def test_the_number_of_shards_may_be_in_the_environment(suite):
     for given, env in (("2", {}), ("auto", {"CI_NODE_INDEX": "2"})):
         ended = suite.ci_eval("run", "--shard", given, "--out", "one", CI_EVAL_SHARDS="3", **env)
         assert "shard 2/3: " in ended.out
+    assert "no shard 1/0" in suite.ci_eval("run", "--shard", "1/0", CI_EVAL_SHARDS="3").err
     assert suite.ci_eval("plan", "--shards", "2", "--out", "plan.json").code == 0
     planned = ("--shard", "2", "--plan", "plan.json")
     assert "shard 2/2: " in suite.ci_eval("run", *planned, CI_EVAL_SHARDS="3").out
