@@ -278,6 +278,19 @@ def test_a_report_that_was_edited_is_refused(divided, tmp_path, edit):
     assert len(ended.err) < 2_000
 
 
+def test_a_report_of_an_older_version_is_refused_with_that_reason(divided, tmp_path):
+    suite = copy_of(divided, tmp_path)
+    path = suite.folder / "shards/1/shard.json"
+    report = json.loads(path.read_text())
+    del report["run_id"]
+    report["manifest"]["version"] = "0.0.1"
+    path.write_text(json.dumps(report))
+
+    ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
+
+    assert (ended.code, "it differs in the version of ci-eval" in ended.err) == (4, True)
+
+
 @pytest.mark.parametrize("change", ["gone", "cut off"])
 def test_a_report_that_lacks_its_results_is_refused_with_a_way_out(divided, tmp_path, change):
     suite = copy_of(divided, tmp_path)
