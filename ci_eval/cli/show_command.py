@@ -56,9 +56,10 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     run = read_run(path, shown=str(path))
     found = _selected(run, case, agent, evalset)
     traces = {place: _traces(folder, place) for place in list(found)[:MAX_CASES]}
-    secrets = _secrets()
+    secrets = _secrets(run.meta.config)
     if as_json:
-        print_json([_as_json(each, traces) for results in found.values() for each in results])
+        every = (each for results in found.values() for each in results)
+        print_json([_as_json(each, traces, secrets) for each in every])
         return ExitCode.PASSED
     report_path = folder / REPORT_FILE
     report = read_report(report_path, shown=str(report_path)) if report_path.exists() else None
@@ -111,18 +112,24 @@ def _traces(folder: Path, place: Place) -> dict[TrialKey, Trace]:
     return read_traces(path, place) if path.is_file() else {}
 
 
-def _as_json(result: TrialResult, traces: dict[Place, dict[TrialKey, Trace]]) -> dict[str, object]:
+def _as_json(
+    result: TrialResult, traces: dict[Place, dict[TrialKey, Trace]], secrets: Secrets
+) -> dict[str, object]:
     trace = traces.get(result.key.place, {}).get(result.key)
-    return {
-        "result": result.model_dump(mode="json"),
-        "trace": trace.model_dump(mode="json", exclude_defaults=True) if trace else None,
-    }
+    observed = (
+        secrets.cleaned(trace).model_dump(mode="json", exclude_defaults=True) if trace else None
+    )
+    return {"result": secrets.cleaned(result).model_dump(mode="json"), "trace": observed}
 
 
-def _secrets() -> Secrets:
-    """Return the secrets of the environment and of the configuration; the run may predate them."""
-    with suppress(CiEvalError):
-        return command_inputs.load(CONFIG_FILE)[1].secrets
+def _secrets(config: str) -> Secrets:
+    """Return the secrets of the environment and of the configuration; the run may predate them.
+
+    That is the configuration of the run, or else the usual one.
+    """
+    for given in filter(None, (config, CONFIG_FILE)):
+        with suppress(CiEvalError):
+            return command_inputs.load(str(contained(Path.cwd(), given)))[1].secrets
     return command_inputs.context_of(Path(CONFIG_FILE)).secrets
 
 

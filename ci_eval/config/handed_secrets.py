@@ -1,6 +1,5 @@
 """Secrets that a configuration passes to agents, models and git."""
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,9 +13,12 @@ from ci_eval.records.errors import UsageError
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import agent_environment
 from ci_eval.runtime.workers.user_function import UnderPython
+from ci_eval.text.record_strings import gathered
 from ci_eval.text.redact import Secrets, logins, passed_on, print_none_of
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
+_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^@/?#]*/?")
+"""A URL without a login, path or query."""
 _OF_GIT = re.compile(r"remote\..*url|http\..*extraheader|url\..*insteadof")
 """Git settings that may contain a login."""
 
@@ -40,13 +42,26 @@ def handed(agent: Agent | UnderPython, context: RunContext) -> Iterator[tuple[st
     """Yield the names and values of variables that `agent` gets besides the usual ones.
 
     Also of variables and headers that the configuration sets itself, if their names say that they
-    are secret.
+    are secret, and the logins in its URLs.
     """
-    named = _VARIABLE.findall(json.dumps(agent.model_dump(mode="json")))
+    texts: list[str] = []
+    gathered(agent.model_dump(mode="json"), [], texts)
+    named = _VARIABLE.findall("\n".join(texts))
     yield from passed_on(context.env, sorted({*declared(agent, context), *named}))
-    written = {**getattr(agent, "env", {}), **getattr(agent, "headers", {})}
-    literal = {name: text for name, text in written.items() if text and not _VARIABLE.search(text)}
-    yield from Secrets(literal).given
+    for written in (getattr(agent, "env", {}), getattr(agent, "headers", {})):
+        literal = {name: text for name, text in written.items() if _is_literal(text)}
+        yield from Secrets(literal).given
+    yield from (
+        ("a login of an agent", login)
+        for text in texts
+        for login in logins(text)
+        if login and not _VARIABLE.search(login)
+    )
+
+
+def _is_literal(text: str | None) -> bool:
+    """Return True if a value contains no variable, and more than the address of a host."""
+    return not (text is None or _VARIABLE.search(text) or _HOST.fullmatch(text))
 
 
 def declared(agent: Agent | UnderPython, context: RunContext) -> set[str]:

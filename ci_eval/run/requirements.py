@@ -199,13 +199,19 @@ def wrong_cases(
 def _unread_assertions(config: Config, evalsets: EvalSets) -> Iterator[Problem]:
     """Yield the evalsets whose cases have assertions that nothing checks, whichever agent runs."""
     for name, evalset in evalsets.items():
-        entries = (each for each in config.evalsets if f"{name}:".startswith(f"{each}:"))
+        if not evalset.opened.facts.with_assertions:
+            continue
+        entries = (
+            [name]
+            if name in config.evalsets  # otherwise, it is a file that the pattern of one matches
+            else [each for each in config.evalsets if name.startswith(f"{each}:")]
+        )
         reading = (
             criterion.reads_assertions
             for agent, entry in product(config.agents, entries)
             for criterion in config.criteria_for(agent, entry).values()
         )
-        if evalset.opened.facts.with_assertions and not any(reading):
+        if not any(reading):
             message = "nothing checks these assertions; add `ci/assertions: 1` to the criteria"
             case = next(each for each in evalset.opened.cases() if each.assertions)
             yield Problem(message, evalset.shown, case.line, f"case {case.eval_id!r}")

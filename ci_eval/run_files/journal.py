@@ -8,7 +8,6 @@ is killed, at most the last line is broken, and a broken line is dropped on read
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -52,10 +51,11 @@ def read_traces(path: Path, place: tuple[str, str, str]) -> dict[TrialKey, Trace
 
 
 def is_recording(path: Path) -> bool:
-    """Return True if a file begins with a line for a `recorded` agent."""
+    """Return True if the first line of a file that is not blank is a recorded conversation."""
     with path.open("rb") as file:
-        row = row_of(file.readline(MAX_LINE_BYTES))
-    return {"eval_id", "invocations"} <= row.keys()
+        lines = iter(lambda: file.readline(MAX_LINE_BYTES), b"")
+        row = row_of(next((line for line in lines if line.strip()), b""))
+    return "invocations" in row or {"eval_id", "error"} <= row.keys()
 
 
 def _traces(path: Path) -> Iterator[tuple[TrialKey, Row, bytes]]:
@@ -88,7 +88,9 @@ class Journal:
         """By agent, the metered model calls of the resumed run, whether or not they are reused."""
         begun = path.with_name(UNDERWAY_FILE)
         self._traces = _Lines(path, resume=resume, drops=self._drops)
-        self._begun = _Lines(begun, resume=resume, drops=partial(self._is_secret, _begun_of))
+        self._begun = _Lines(begun, resume=resume, drops=self._drops_begun)
+        self._dropped: dict[TrialKey, Row] = {}
+        """The last line of each unfinished conversation, where it contains a secret."""
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -96,6 +98,9 @@ class Journal:
         self._open.enter_context(self._begun)
         for key in self._begun.places:
             self._count(key, self._begun.read(key))
+        for key, row in self._dropped.items():
+            self._count(key, row)
+        self._dropped.clear()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -131,17 +136,19 @@ class Journal:
         """Add the traces in another run's file whose trials belong to this run.
 
         They are redacted, because that run may not have known all secrets of this one.  Returns the
-        number of these trials.
+        number of trials whose traces were added.
         """
         copied = set[TrialKey]()
         for key, row, line in _traces(path):
             if not belongs(key):
                 continue
-            copied.add(key)
             if not self._is_secret(trace_of, key, row):
                 self._traces.append(line)
             elif trace := trace_of(key, row):
                 self._append(self._secrets.cleaned(trace), "")
+            else:
+                continue
+            copied.add(key)
         return len(copied)
 
     def _is_secret(
@@ -199,6 +206,14 @@ class Journal:
         if row.get("error_kind") != "waiting":  # otherwise, it is also unfinished
             self._count(key, row)
         return self._is_secret(trace_of, key, row)
+
+    def _drops_begun(self, key: TrialKey, row: Row) -> bool:
+        """Return True if the progress of a conversation contains a secret."""
+        self._dropped.pop(key, None)
+        is_secret = self._is_secret(_begun_of, key, row)
+        if is_secret and not row.get("over"):
+            self._dropped[key] = row
+        return is_secret
 
     def _count(self, key: TrialKey, row: Row) -> None:
         """Add the metered calls in a line to those that the resumed run spent."""

@@ -158,8 +158,8 @@ class ShardReport(Stored):
 
     schema_version: int = SCHEMA_VERSION
     manifest: Manifest
-    run_id: str
-    """The id of the run in the `run.json` beside it."""
+    run_id: str = ""
+    """The id of the run in the `run.json` beside it; older versions of ci-eval did not write it."""
     index: int = Field(ge=1, le=MAX_SHARDS)
     total: int = Field(ge=1, le=MAX_SHARDS)
     assignment: str = ""

@@ -56,7 +56,10 @@ def _changed(value: Any, change: Change, *, is_json: bool = False) -> Any:
         update = {name: _changed(getattr(value, name), change) for name in _free_fields(kind)}
         if value.__pydantic_extra__:
             update |= _changed(value.__pydantic_extra__, change)
-        return value.model_copy(update=update)
+        copy = value.model_copy(update=update)
+        for name in vars(copy).keys() - kind.model_fields.keys():
+            del vars(copy)[name]  # a cached property, with the earlier texts
+        return copy
     return _changed_items(value, change) if isinstance(value, Mapping) else value
 
 

@@ -269,6 +269,14 @@ def test_a_redraw_that_does_not_fit_is_refused(redrawn, tmp_path, change, messag
     assert message in ended.err
 
 
+def test_no_plan_is_left_by_a_merge_that_fails(redrawn, tmp_path):
+    suite = copy_of(redrawn, tmp_path)
+    of_one_shard_again(suite)
+
+    assert planned(suite).code == 4
+    assert not (suite.folder / "redraw.json").exists()
+
+
 def test_a_plan_of_a_redraw_is_of_one_commit(redrawn, tmp_path):
     suite = copy_of(redrawn, tmp_path)
     suite.commit("another change", **{"notes.md": "none"})

@@ -239,12 +239,14 @@ def test_a_secret_that_the_configuration_contains_is_in_no_document(
     assert "[Authorization] light-green" in written["traces.jsonl"]
 
 
+@pytest.mark.parametrize("config", ["ci-eval.yaml", "other.yaml"])
 def test_a_secret_in_an_earlier_conversation_is_not_shown(
-    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], config: str
 ) -> None:
-    (shop / "shop.py").write_text(TOLD)
-    (shop / "ci-eval.yaml").write_text(CONFIG.replace("[SHOP_API_KEY]", "[SHOP_API_KEY, HANDED]"))
-    main(["run"])
+    split = TOLD.replace('{"key": said}', '{"key": said[:12], "rest": said[12:]}')
+    (shop / "shop.py").write_text(split)
+    (shop / config).write_text(CONFIG.replace("[SHOP_API_KEY]", "[SHOP_API_KEY, HANDED]"))
+    main(["run", "-c", config])
     capsys.readouterr()
 
     monkeypatch.setenv("HANDED", HANDED)

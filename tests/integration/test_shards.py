@@ -214,8 +214,8 @@ def test_a_shard_is_not_resumed_over_the_report_of_another(suite):
     second = max(in_shards(suite, 2))
     before = (suite.folder / second / "shard.json").read_text()
 
-    for shard in ("1/2", "2/3"):
-        ended = suite.ci_eval("run", "--shard", shard, "--out", second, "--resume")
+    for shard, env in (("1/2", {}), ("2/3", {}), ("2", {"CI_EVAL_SHARDS": "3"})):
+        ended = suite.ci_eval("run", "--shard", shard, "--out", second, "--resume", **env)
         said = f"{second} has the report of shard 2/2, which would be overwritten"
         assert (ended.code, said in ended.err) == (4, True)
 
@@ -276,6 +276,19 @@ def test_a_report_that_was_edited_is_refused(divided, tmp_path, edit):
     assert (ended.code, "Traceback" in ended.err) == (4, False)
     assert message in ended.err
     assert len(ended.err) < 2_000
+
+
+def test_a_report_of_an_older_version_is_refused_with_that_reason(divided, tmp_path):
+    suite = copy_of(divided, tmp_path)
+    path = suite.folder / "shards/1/shard.json"
+    report = json.loads(path.read_text())
+    del report["run_id"]
+    report["manifest"]["version"] = "0.0.1"
+    path.write_text(json.dumps(report))
+
+    ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
+
+    assert (ended.code, "it differs in the version of ci-eval" in ended.err) == (4, True)
 
 
 @pytest.mark.parametrize("change", ["gone", "cut off"])
@@ -512,6 +525,7 @@ def test_the_number_of_shards_may_be_in_the_environment(suite):
     for given, env in (("2", {}), ("auto", {"CI_NODE_INDEX": "2"})):
         ended = suite.ci_eval("run", "--shard", given, "--out", "one", CI_EVAL_SHARDS="3", **env)
         assert "shard 2/3: " in ended.out
+    assert "no shard 1/0" in suite.ci_eval("run", "--shard", "1/0", CI_EVAL_SHARDS="3").err
     assert suite.ci_eval("plan", "--shards", "2", "--out", "plan.json").code == 0
     planned = ("--shard", "2", "--plan", "plan.json")
     assert "shard 2/2: " in suite.ci_eval("run", *planned, CI_EVAL_SHARDS="3").out

@@ -81,9 +81,9 @@ def _merge(
     written = {folder.resolve(), base_folder(folder).resolve()}
     if written & {each.resolve() for each in folders}:
         raise UsageError(f"--out {folder} is one of the reports", hint="name another directory")
-    found = gathered(folders, shards.manifest_of(plan, context))
     if file:
         Path(file).unlink(missing_ok=True)
+    found = gathered(folders, shards.manifest_of(plan, context))
     console.say_problems(found.warnings)
     for each in (found.planned, *found.redraws):
         context.say(each.summary)

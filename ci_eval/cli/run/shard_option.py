@@ -112,8 +112,9 @@ def shard_of(given: str, env: Mapping[str, str], total: int | None) -> Shard:
         UsageError: it names none.
 
     """
-    found = _number_in(given, env)
-    index, count = found[0], found[1] or total or ci_job.shard_count(env)
+    index, named = _number_in(given, env)
+    counts = (named, total, ci_job.shard_count(env))
+    count = next((each for each in counts if each is not None), None)
     if count is None:
         message = "the number of shards is unknown: set CI_EVAL_SHARDS, or pass a plan with --plan"
         raise UsageError(message)
@@ -132,16 +133,17 @@ def refuse_other(folder: Path, given: str, plan: str | None, env: Mapping[str, s
     With the `plan` of a redraw, it is a shard of that redraw.
 
     Raises:
-        UsageError: the folder has the report of another shard.
+        UsageError: the folder has the report of another shard, or `--shard` names none.
 
     """
     path = folder / SHARD_FILE
     if not path.is_file():
         return
     found = read_shard_report(path, shown=str(path))
-    index, total = _number_in(given, env)
-    redraw = read_plan(Path(plan), shown=plan).redraw if plan else None
-    if (index, total or found.total, redraw) != (found.index, found.total, found.redraw):
+    planned = read_plan(Path(plan), shown=plan) if plan else None
+    shard = shard_of(given, env, len(planned.shards) if planned else None)
+    redraw = planned.redraw if planned else None
+    if (shard.index, shard.total, redraw) != (found.index, found.total, found.redraw):
         message = f"{folder} has the report of shard {found.shard}, which would be overwritten"
         raise UsageError(message, hint="pass the folder of the shard to resume as --out")
 

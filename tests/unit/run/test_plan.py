@@ -169,6 +169,17 @@ def test_assertions_that_are_checked_for_another_agent_are_no_fault(suite: Suite
     assert "nothing checks these assertions; add `ci/assertions: 1` to the criteria" in said
 
 
+def test_assertions_that_are_checked_in_an_evalset_with_a_similar_name_are_a_fault(
+    suite: Suite,
+) -> None:
+    suite.evalsets('  smoke: smoke.json\n  "smoke:x": full.json\n')
+    suite.evalset("full.json", case("a", assertions=[{"contains": "x"}]))
+    row = '{evalsets: ["smoke:x"], criteria: [tool_call_count_v1]}'
+    more = "gate: {allow_unjudged: [{evalset: smoke}]}\n"
+    suite.config(f"{suite.text}  ci/assertions: 1\n{more}matrix: [{row}, {{evalsets: [smoke]}}]\n")
+    assert "nothing checks these assertions" in "".join(suite.refusal(evalsets=("smoke:x",)))
+
+
 def test_an_evalset_without_a_selected_case_is_left_out(suite: Suite) -> None:
     assert cases(suite.plan(cases=("b",))) == {"smoke": ["b"]}
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ci_eval.records.cases import EvalCase, FunctionCall
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
-from ci_eval.run_files.journal import Journal, trace_line
+from ci_eval.run_files.journal import Journal, is_recording, trace_line
 from ci_eval.run_files.resume import Answered, Begun
 from ci_eval.text.fingerprint import of_case
 from ci_eval.text.json_text import MAX_DEPTH
@@ -99,6 +99,27 @@ def test_a_line_is_one_line_whatever_was_said() -> None:
     line = trace_line(trace(invocations=[said]))
     assert len(line.splitlines()) == 1
     assert line.endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (trace_line(trace()), True),
+        (f"\n  \n{trace_line(trace())}", True),
+        ('{"invocations": []}\n', True),
+        ('{"eval_id": "a", "error": "no network"}\n', True),
+        ('{"error": "no network"}\n', False),
+        ('{"eval_id": "a", "conversation": []}\n', False),
+        ("notes\n", False),
+        ("\n", False),
+    ],
+)
+def test_a_recording_is_known_by_its_first_conversation(
+    tmp_path: Path, text: str, expected: bool
+) -> None:
+    file = tmp_path / "record.jsonl"
+    file.write_text(text)
+    assert is_recording(file) is expected
 
 
 # --- Keeping and finding --------------------------------------------------------------------
@@ -234,6 +255,19 @@ def test_a_copied_trace_is_redacted_and_any_other_is_copied_unchanged(
     assert found(path, "a", "b", "d") == [None, trace("b"), None]
 
 
+def test_a_trace_that_cannot_be_redacted_is_not_copied_and_not_counted(
+    path: Path, tmp_path: Path
+) -> None:
+    older = tmp_path / "shard" / "traces.jsonl"
+    kept(older, trace("a", output=SECRET), trace("b"))
+    rows = [json.loads(line) for line in older.read_text().splitlines()]
+    older.write_text("".join(f"{json.dumps(row | {'attempts': 'many'})}\n" for row in rows))
+    with Journal(path, suite="shop", resume=False, secrets=SECRETS) as journal:
+        assert journal.copy(older, lambda _: True) == 1
+
+    assert [json.loads(line)["eval_id"] for line in path.read_text().splitlines()] == ["b"]
+
+
 def test_a_resumed_run_keeps_no_line_with_a_secret_and_finds_all_others(path: Path) -> None:
     kept(path, trace("a"), trace("b", output=SECRET), trace("c"))
     cut_off(path, begun(HELLO), case="d")
@@ -326,6 +360,18 @@ def test_calls_that_were_metered_are_counted_once_each(path: Path) -> None:
     with opened(path) as journal:
         assert {name: each.calls for name, each in journal.spent.items()} == {"bot": 8}
         assert journal.spent["bot"].cost_usd == 2
+
+
+def test_metered_calls_of_a_conversation_with_a_secret_are_counted_once(path: Path) -> None:
+    metered = {**TOLD, "metered": {"calls": 2, "cost_usd": 0.5}}
+    cut_off(path, begun(metered), begun(metered, metered))
+    with opened(path) as journal:
+        journal.keep(trial("over"), begun(metered))
+        journal.add(trace("over", invocations=[metered]), "f")
+
+    with Journal(path, suite="shop", resume=True, secrets=SECRETS) as journal:
+        assert journal.observed(trial()) is None
+        assert {name: each.calls for name, each in journal.spent.items()} == {"bot": 6}
 
 
 def test_what_a_human_answers_may_change_and_nothing_else(path: Path) -> None:

@@ -44,6 +44,15 @@ def test_a_secret_is_replaced_by_the_name_of_its_variable_wherever_it_stands() -
     assert found.output == "[API_KEY] [API_KEY]"
 
 
+def test_a_text_that_was_read_before_is_replaced_too() -> None:
+    held = trace("It is sk-12345678.")
+    assert held.invocations[0].response == "It is sk-12345678."
+
+    found = Secrets({"API_KEY": "sk-12345678"}).cleaned(held)
+
+    assert found.invocations[0].response == "It is [API_KEY]."
+
+
 def test_what_holds_no_secret_stays_the_very_same() -> None:
     held = trace("Nothing.")
 
