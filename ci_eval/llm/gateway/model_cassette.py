@@ -32,7 +32,7 @@ MERGE_HINT = "if they are left over from a merge, record the cases again"
 """What to do about lines that are not calls."""
 _LINE = re.compile(rb'\{"call":"([0-9a-f]{16})-([0-9a-f]{32})-([0-9]{1,6})",')
 _ANEW = re.compile(rb'\{"anew":"([0-9a-f]{16})"\}\n')
-_CUT = re.compile(r"… \([0-9]+ characters, [0-9a-f]{8}\)|\[[^\[\]\n]{1,200}\]")
+_CUT = re.compile(r'… \([0-9]+ characters, [0-9a-f]{8}\)|\[[A-Za-z_][^][\n"{}]{0,199}\]')
 """The end of a text that was cut, and what replaces a secret."""
 
 
