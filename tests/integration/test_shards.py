@@ -324,7 +324,7 @@ def made_folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [Path.unlink, emptied, shortened, made_folder])
-def test_missing_conversations_of_a_shard_are_told(divided, tmp_path, change):
+def test_a_merge_warns_of_missing_conversations_of_a_shard(divided, tmp_path, change):
     suite = copy_of(divided, tmp_path)
     traces = suite.folder / "shards/2/traces.jsonl"
     trials = len(traces.read_text().splitlines())
