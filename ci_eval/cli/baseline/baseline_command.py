@@ -94,7 +94,7 @@ def diff(config: str, run: str, *, as_json: bool) -> int:
     "--keep", type=click.IntRange(min=1), required=True, help="Number of the newest runs to keep."
 )
 def prune(config: str, keep: int) -> int:
-    """Remove the oldest stored runs."""
+    """Remove the oldest runs, in stores that keep a history (`branch`, `gcs`)."""
     loaded, context = command_inputs.load(config)
     gone = command_inputs.require_baseline(loaded).prune(loaded.suite, keep, context)
     console.out(f"removed {counted(gone, 'run')}")
