@@ -119,6 +119,7 @@ def _run(args: list[str], folder: str, env: dict[str, str], paths: list[str]) ->
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+        atexit._run_exitfuncs()  # removes temporary directories, as at the end of a real command
         os._exit(code)  # to free all that was imported would take longest
 
 
