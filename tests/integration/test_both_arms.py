@@ -548,6 +548,21 @@ def test_a_store_of_nothing_gives_advice_that_leads_somewhere(suite):
     assert "--baseline-save" not in shown.out + power.err
 
 
+def test_power_counts_on_the_merge_base_where_it_can_be_run(suite):
+    suite.begin(5)
+    suite.ci_eval("run")
+    suite.ci_eval("baseline", "save")
+    told = "in doubt, it is compared with the merge base, which is run in the same job"
+
+    power = suite.ci_eval("gate", "power")
+    assert told in power.out
+    assert "trials that all fail, if as many pass with the merge base" in power.out
+    for setting in ("confirm: candidate", "on_inconclusive: warn", "rerun_budget: 1"):
+        suite.write("ci-eval.yaml", CONFIG + f"gate: {{{setting}}}\n")
+        power = suite.ci_eval("gate", "power")
+        assert (power.code, told in power.out) == (0, False)
+
+
 def test_a_store_of_nothing_says_why_there_is_nothing_to_compare_with(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(5, **{"bot.py": "raise SystemExit('not ready')\n", "ci-eval.yaml": config})

@@ -17,6 +17,8 @@ from ci_eval.cli.gate.power_costs import taken
 from ci_eval.cli.gate.power_output import show_outlook
 from ci_eval.cli.shared_options import config_option, json_option
 from ci_eval.config.config_schema import GateOptions
+from ci_eval.config.validated_config import Config
+from ci_eval.gate.both_arms import LOOKS
 from ci_eval.plugins import points
 from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run.baseline_choice import Baseline
@@ -25,6 +27,7 @@ from ci_eval.run.report_assembly import MAX_WORST, compare_and_decide
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
 from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.score_table import Past
+from ci_eval.runtime.context import RunContext
 
 _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
@@ -98,6 +101,15 @@ def _refuse_strangers(base: Collected, observed: Collected, before: str, after: 
         )
 
 
+def _with_merge_base(loaded: Config, context: RunContext) -> frozenset[str]:
+    """Return the agents whose merge base a run in doubt would run in the same job."""
+    gate = loaded.gate
+    affordable = gate.rerun_budget >= sum(LOOKS[0])
+    if gate.never_confirms or gate.confirm != "both" or not (affordable and context.clone.top):
+        return frozenset()
+    return frozenset(name for name, agent in loaded.agents.items() if agent.of_base())
+
+
 def _described(observed: Collected) -> str:
     meta = observed.run.meta
     agents, evalsets = ", ".join(meta.agents), ", ".join(meta.evalsets)
@@ -160,7 +172,15 @@ def power(config: str, drop: float | None, *, power: float, run: str | None, as_
         command_inputs.require_suite(loaded, observed.run.meta)
     history = store.history(loaded.suite, context)
     judged = any(each.judged for each in loaded.criteria.values())
-    asked = Asked(loaded.suite, loaded.gate, loaded.run.repeats, store.window, power, drop)
+    asked = Asked(
+        loaded.suite,
+        loaded.gate,
+        loaded.run.repeats,
+        store.window,
+        power,
+        drop,
+        _with_merge_base(loaded, context),
+    )
     found = outlook(asked, stored, taken(stored.runs, history, observed, judged=judged))
     if as_json:
         print_json(found.model_dump(mode="json"))

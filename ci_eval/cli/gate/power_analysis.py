@@ -2,16 +2,19 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 from typing import Literal
 
+from ci_eval.cli.gate.power_both_arms import ArmsSetting
 from ci_eval.cli.gate.power_costs import Cost, Taken
 from ci_eval.cli.gate.power_detectable_drop import MOST, Noise, Setting, fewest, noise_of
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import hard_break
 from ci_eval.gate.between_runs import between_runs
+from ci_eval.gate.both_arms import LOOKS, TOGETHER, ArmDrops, unlikely
 from ci_eval.gate.exemptions import excused
 from ci_eval.gate.mean_drop import Drifts
 from ci_eval.gate.pairing import Group, groups_of, pool
@@ -72,6 +75,8 @@ class Sensitivity(Record):
     """The same as a share of the criterion's interval, or of the mean if it has none."""
     single: Break | None
     """`None` for a criterion without a threshold."""
+    arms: bool
+    """Whether the merge base is run in the same job if a drop is in doubt."""
     wanted: Wanted | None = None
 
 
@@ -120,6 +125,8 @@ class Asked:
     power: float
     drop: float | None
     """A share of each criterion's interval."""
+    arms: Container[str] = ()
+    """The agents whose merge base is run in the same job in doubt."""
 
 
 def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
@@ -143,8 +150,8 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
         for each in groups_of(nearest.meta, nearest.columns, pooled, asked.gate.max_drop, left_out)
         if each.tested
     ]
-    families = {tier: _Family(tier, groups, asked) for tier in _TIERS}
-    found = tuple(each for family in families.values() for each in family.sensitivities())
+    families = [*_families(groups, asked)]
+    found = tuple(each for family in families for each in family.sensitivities())
     if found and all(each.trial_sd is None for each in found):
         raise UsageError(
             "the variance of the cases is unknown: the baseline has one run, with each case "
@@ -168,11 +175,11 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
         power=asked.power,
         wanted_drop=asked.drop,
         false_block=asked.gate.false_block,
-        hypotheses={tier: each.size for tier, each in families.items() if each.groups},
+        hypotheses=_sizes(families),
         looks=asked.gate.looks,
         budget=asked.gate.rerun_budget if asked.gate.looks > 1 else 1.0,
         criteria=found,
-        together=families["block"].together(),
+        together=next((each.together() for each in families if each.tier == "block"), None),
         cost=taken.of(cases * asked.repeats),
         cost_of_repeats=taken.of(cases * int(repeats)) if repeats else None,
         cost_of_cases=taken.of(math.ceil(cases * factor) * asked.repeats) if factor else None,
@@ -189,15 +196,39 @@ def _most(values: Iterator[float | None]) -> float | None:
     return max(known) if known and len(known) == len(found) else None
 
 
-class _Family:
-    """The criteria of one tier, whose tests are corrected together."""
+def _families(groups: Sequence[Group], asked: Asked) -> Iterator["_Family"]:
+    """Yield the criteria whose tests are corrected together, with their share of the rate."""
+    for tier in _TIERS:
+        tested = [each for each in groups if each.facts.tier == tier]
+        for arms in (True, False):
+            part = [each for each in tested if (each.key.agent in asked.arms) is arms]
+            if part:
+                rate = asked.gate.false_block * len(part) / len(tested)
+                yield _Family(tier, part, asked, rate, arms=arms)
 
-    def __init__(self, tier: Tier, groups: Sequence[Group], asked: Asked) -> None:
-        self.groups = [each for each in groups if each.facts.tier == tier]
+
+def _sizes(families: Iterable["_Family"]) -> Mapping[Tier, int]:
+    """Return the number of hypotheses of each tier."""
+    found: dict[Tier, int] = {}
+    for each in families:
+        found[each.tier] = found.get(each.tier, 0) + each.size
+    return found
+
+
+class _Family:
+    """Criteria of one tier, whose tests are corrected together."""
+
+    def __init__(
+        self, tier: Tier, groups: Sequence[Group], asked: Asked, rate: float, *, arms: bool
+    ) -> None:
+        self.tier = tier
+        self.groups = groups
         self._asked = asked
-        gate = asked.gate
-        self._drifts = Drifts(self.groups, gate, 0, (1 - hard_break.SHARE) * gate.false_block)
-        self.size = len(self.groups) + bool(self._drifts.together)
+        self._arms = arms
+        self._rate = rate
+        kind = ArmDrops if arms else Drifts
+        self._drifts = kind(groups, asked.gate, 0, (1 - hard_break.SHARE) * rate)
+        self.size = self._drifts.size
 
     def sensitivities(self) -> Iterator[Sensitivity]:
         """Yield the detectable drop of each criterion."""
@@ -213,8 +244,10 @@ class _Family:
             return None
         # The drop is a share of each interval, and the cases are those of all criteria.
         one = self._setting(groups[0], noise, self._asked.repeats)
-        day = fmean(self._drifts.days[number].spread for number in self._drifts.together)
+        day = fmean(between_runs(each).spread for each in groups)
         setting = replace(one, cases=len(cells), least=self._asked.gate.max_drop, day=day)
+        if self._arms:
+            setting = replace(setting, doubts=(TOGETHER, *setting.doubts[1:]))
         return setting.detectable(self._asked.power, 1.0)
 
     def _of(self, group: Group) -> Sensitivity:
@@ -237,6 +270,7 @@ class _Family:
             drop=drop,
             share=drop / group.scale if drop is not None and group.scale else None,
             single=self._break(group),
+            arms=self._arms,
             wanted=self._wanted(group, noise) if noise and self._asked.drop else None,
         )
 
@@ -250,18 +284,20 @@ class _Family:
         growth = 1 + (group.facts.max_growth or 0.0)
         old = repeats if all_alike else max(round(sum(units) / max(len(units), 1)), 1)
         days = between_runs(group)
-        return Setting(
+        gate = self._asked.gate
+        looks = len(LOOKS) if self._arms else gate.looks - 1
+        kind = partial(ArmsSetting, budget=gate.rerun_budget) if self._arms else Setting
+        return kind(
             cases=len(group.pairs),
             runs=max(round(runs), 1),
             now=noise.of_run(repeats),
             before=noise.of_run(old) * growth**2,
             rate=self._drifts.rate / self.size,
             least=0.0 if group.facts.max_growth else group.least,
-            day=days.spread * group.scale,
+            # A drop that a day hides shows beside other criteria, or no day is assumed.
+            day=0.0 if self._arms else days.spread * group.scale,
             freedom=days.freedom,
-            doubts=tuple(
-                self._drifts.doubt(look, self.size) for look in range(self._asked.gate.looks - 1)
-            ),
+            doubts=tuple(self._drifts.doubt(look, self.size) for look in range(looks)),
         )
 
     def _wanted(self, group: Group, noise: Noise) -> Wanted:
@@ -290,7 +326,14 @@ class _Family:
             return None
         gate, repeats = self._asked.gate, self._asked.repeats
         judged = sum(not each.facts.informational for each in self.groups)
-        rate = gate.false_block - self._drifts.rate if self._drifts.visible else gate.false_block
+        rate = self._rate - self._drifts.rate if self._drifts.visible else self._rate
+        if self._arms:
+            cases = len(group.all_pairs)
+            trials = fewest(
+                lambda count: cases * unlikely(count, count, 0) <= rate / judged,
+                repeats + hard_break.MAX_CONFIRMING,
+            )
+            return Break(trials=trials, drawn=True, proven=trials is not None)
         shapes = Counter(pair.before.measured for pair in group.pairs.values())
 
         def enough(trials: int) -> bool:

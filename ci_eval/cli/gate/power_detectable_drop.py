@@ -142,7 +142,7 @@ class Setting:
         """Return the probability of detecting a `drop` in each case."""
         if self.now + self.before == 0:
             return float(drop >= self.least and drop > 0)
-        normal = _normals(self.looks)
+        normal = normals(self.looks)
         noise = 0.0 * normal[0]
         alive = noise == 0.0
         found = past = 0.0
@@ -161,9 +161,14 @@ class Setting:
 
     def _bound(self, level: float, look: int, drop: float) -> float:
         """Return the estimate with the p-value `level`: trials and days combined in quadrature."""
-        trials = -_NORMAL.inv_cdf(level) * self.error(look, drop)
+        trials = self._quantile(level) * self.error(look, drop)
         days = t_quantile(1 - level, self.freedom) * self.day if self.day else 0.0
         return math.hypot(trials, days)
+
+    @staticmethod
+    def _quantile(level: float) -> float:
+        """Return how many standard errors an estimate with the p-value `level` is below zero."""
+        return -_NORMAL.inv_cdf(level)
 
     def detectable(self, power: float, most: float) -> float | None:
         """Return the drop that is detected with `power`; `None` if none up to `most` is."""
@@ -194,7 +199,7 @@ def fewest(good: Callable[[int], bool], most: int) -> int | None:
 
 
 @cache
-def _normals(looks: int) -> "NDArray[float64]":
+def normals(looks: int) -> "NDArray[float64]":
     """Return normal deviates for each look, always the same; the first are evenly spread."""
     import numpy as np
 

@@ -16,6 +16,8 @@ def show_outlook(found: Outlook) -> None:
         f"{counted(found.cases, 'case')}, {counted(found.repeats, 'repeat')}, compared with "
         f"{counted(found.runs, 'run')} of the baseline (at most {found.window} are pooled)"
     )
+    if any(each.arms for each in found.criteria):
+        out("in doubt, it is compared with the merge base, which is run in the same job")
     for tier, count in found.hypotheses.items():
         looks = f", over {found.looks} looks" if found.looks > 1 else ""
         verb = "blocks" if tier == "block" else "warns"

@@ -1,15 +1,18 @@
 """How often the gate finds a drop: by formula, and as it is found in simulated runs."""
 
 import math
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np  # noqa: TID253  # no command starts with this
 import pytest
 from support.run_language import meta
 
+from ci_eval.cli.gate.power_both_arms import ArmsSetting
 from ci_eval.cli.gate.power_detectable_drop import Noise, Setting, fewest, noise_of
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.between_runs import PRIOR_RUNS, PRIOR_SHARE
+from ci_eval.gate.both_arms import DOUBT, LOOKS, MOST_DOUBT
 from ci_eval.gate.compare import compare
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
@@ -179,3 +182,45 @@ def test_with_reruns_it_is_found_as_often_as_it_is_said():
 
     assert drop < setting_of(passes).detectable(0.8, 1.0)
     assert share_found(passes, drop, gate) == pytest.approx(0.8, abs=0.12)
+
+
+def share_found_in_both_arms(draw, drop):
+    """Return how often the gate finds a drop if it runs the merge base, too."""
+    rng = np.random.default_rng(7)
+    found = 0
+    for _ in range(SIMULATED):
+        past = [Past(meta(f"p{run}"), scored(draw(rng, 0.0))) for run in range(RUNS)]
+        change, base = [], []
+        for looks in ((1, 0), *LOOKS):
+            change += [draw(rng, drop) for _ in range(looks[0] - len(change))]
+            base += [draw(rng, 0.0) for _ in range(looks[1] - len(base))]
+            now = scored(*change)
+            before = scored(*base) if base else Columns(evalsets=now.evalsets)
+            compared = compare(meta(), now, past, GateOptions(), base=Past(meta(), before))
+            if (outcome := compared.deltas[0].outcome) != "inconclusive":
+                break
+        found += outcome == "regressed"
+    return found / SIMULATED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [marks, passes])
+def test_with_both_arms_it_is_found_as_often_as_it_is_said(draw):
+    doubts = tuple(map(min, DOUBT, MOST_DOUBT))
+    once = setting_of(draw).now
+    setting = ArmsSetting(CASES, RUNS, once, once, rate=0.9 * 0.02, least=0.02, doubts=doubts)
+    drop = setting.detectable(0.8, 1.0)
+
+    assert drop < setting_of(draw).detectable(0.8, 1.0)
+    assert share_found_in_both_arms(draw, drop) == pytest.approx(0.8, abs=0.12)
+    assert share_found_in_both_arms(draw, drop / 2) == pytest.approx(
+        setting.power(drop / 2), abs=0.12
+    )
+
+
+def test_a_small_budget_allows_fewer_looks_at_both_arms():
+    setting = ArmsSetting(CASES, RUNS, 0.1, 0.1, rate=0.018, least=0.02, doubts=(0.18, 0.4, 0.1))
+
+    assert len(setting.levels()) == len(LOOKS)
+    assert len(replace(setting, budget=4.0).levels()) == 2
+    assert replace(setting, budget=1.0).power(1.0) == 0.0
