@@ -46,12 +46,11 @@ def moments(invocation: Invocation) -> list[Moment]:
 
 
 def _moment(event: InvocationEvent) -> Moment:
-    parts = (event.content and event.content.parts) or ()
     return Moment(
         event.author,
-        tuple(part.text for part in parts if part.text),
-        tuple(part.function_call for part in parts if part.function_call),
-        tuple(part.function_response for part in parts if part.function_response),
+        tuple(part.text for part in event.parts if part.text),
+        tuple(part.function_call for part in event.parts if part.function_call),
+        tuple(part.function_response for part in event.parts if part.function_response),
         event.grounding_metadata,
     )
 
