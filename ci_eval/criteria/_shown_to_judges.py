@@ -7,6 +7,7 @@ to run, and the same conversation must give the same question.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ci_eval.formats.event_lists import AGENT
 from ci_eval.records.cases import (
     AgentDetails,
     FunctionCall,
@@ -16,9 +17,6 @@ from ci_eval.records.cases import (
     InvocationEvent,
     Json,
 )
-
-_AGENT = "agent"
-"""Name of an agent without a recorded name."""
 
 
 class Moment(NamedTuple):
@@ -39,7 +37,7 @@ def moments(invocation: Invocation) -> list[Moment]:
     data = invocation.intermediate_data
     if not isinstance(data, IntermediateData):
         return [_moment(event) for event in invocation.events or ()]
-    found = [Moment(_AGENT, (), data.tool_uses, data.tool_responses)]
+    found = [Moment(AGENT, (), data.tool_uses, data.tool_responses)]
     for by, parts in data.intermediate_responses:
         found.append(Moment(by, tuple(part.text for part in parts if part.text)))
     return found

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ci_eval.formats.event_lists import USER, invocations, said
+from ci_eval.formats.event_lists import AGENT, USER, invocations, said
 from ci_eval.recordings._recording_reading import numbered
 from ci_eval.recordings._span_tree import Node, Step, Unit, roots, unique_nodes, units
 from ci_eval.recordings._trace_spans import Span
@@ -18,9 +18,6 @@ from ci_eval.records.cases import (
     Part,
 )
 from ci_eval.records.trials import Recording
-
-AGENT = "agent"
-"""Author of events without a named agent."""
 
 
 def conversations(spans: Iterable[Span], read: Callable[[Span], Step]) -> Iterator[Recording]:

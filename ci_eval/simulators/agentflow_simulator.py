@@ -5,13 +5,14 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from ci_eval.formats.event_lists import USER
 from ci_eval.llm.model_answers import INTEGER, TEXT, json_object, many, strict
 from ci_eval.plugins.points import Panel, Simulator, simulator
 from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
 from ci_eval.records.scenario_settings import goals_of, max_turns_of
 from ci_eval.simulators._simulator_calls import answered, next_message
-from ci_eval.simulators._simulator_history import USER, written
+from ci_eval.simulators._simulator_history import written
 
 GOALS = "agentflow/goals"
 MESSAGE = "agentflow/next_message"
