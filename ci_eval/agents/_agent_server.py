@@ -25,7 +25,7 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, find_agent_program, refused, unset
 from ci_eval.runtime.http import Net, Request, StatusError, connecting
 from ci_eval.runtime.path_checks import PathText
-from ci_eval.runtime.processes import Child, Launch, output_tail
+from ci_eval.runtime.processes import Child, Launch, output_tail, wait_at_most
 
 PORT = "{port}"
 """The placeholder for the port in a command, an environment variable or an address."""
@@ -250,9 +250,7 @@ class Server:
 
     async def _ends(self) -> bool:
         """Return True if it has ended or ends shortly."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_EXIT_WAIT_S):
-                await self._exited.wait()
+        await wait_at_most(_EXIT_WAIT_S, self._exited)
         return self._has_ended
 
     async def _start(self) -> str:

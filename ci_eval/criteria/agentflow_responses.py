@@ -20,7 +20,7 @@ from ci_eval.criteria._mean_of_samples import Sample
 from ci_eval.criteria._response_text import said
 from ci_eval.criteria._shown_to_judges import tool_calls
 from ci_eval.criteria._tool_trajectory import is_captured
-from ci_eval.llm.model_answers import NUMBER, TEXT, many, strict
+from ci_eval.llm.model_answers import NUMBER, TEXT, many, one_of, strict
 from ci_eval.plugins.points import criterion
 from ci_eval.records.cases import EvalCase, Json, Record
 from ci_eval.records.scenario_settings import of_metadata
@@ -146,10 +146,8 @@ class RubricBased(AgentFlowJudged):
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask for a score for each rubric."""
         del case
-        names: Json = [each.rubric_id for each in self.rubrics]
-        name = {"type": "string", "enum": names}
-        entry = strict(rubric_id=name, reasoning=TEXT, score=NUMBER)
-        form = strict(rubrics={"type": "array", "items": entry})
+        name = one_of(*(each.rubric_id for each in self.rubrics))
+        form = strict(rubrics=many(strict(rubric_id=name, reasoning=TEXT, score=NUMBER)))
         data = {**shown(trace.invocations), "rubrics": self._shown()}
         return Ask(self.prompts[0], form, partial(read_rubrics, rubrics=self.rubrics), data)
 
