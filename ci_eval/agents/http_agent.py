@@ -211,7 +211,7 @@ class _Conversation(Session):
 
     def _update_session(self, reading: Reading) -> None:
         if self._agent.state:
-            self._state = reading.state(self._agent.state)
+            self._state = reading.object_at(self._agent.state)
         if self._agent.session and self._known["session"]["id"] is None:
             session = {**self._known["session"], "id": reading.session(self._agent.session)}
             self._known = {**self._known, "session": session}
