@@ -95,10 +95,14 @@ class ServedAgent(CallingModels, NetworkAgent, _Startable):
         """Return the declared variables that are not set, as text."""
         return unset(self.own_variables, env)
 
-    def wrong_access(self, field: str, address: str | None, context: RunContext) -> Faults:
-        """Yield the errors in the `address` under `field`, the headers and the server's options."""
+    def check(self, context: RunContext) -> Faults:
+        """Yield the errors in the address, the headers and the options to start the server."""
+        yield from self.wrong_access(getattr(self, self.type_name), context)
+
+    def wrong_access(self, address: str | None, context: RunContext) -> Faults:
+        """Yield the errors in the `address`, the headers and the server's options."""
         if address is not None:
-            yield from wrong_address(field, address.replace(PORT, "1"), context)
+            yield from wrong_address(self.type_name, address.replace(PORT, "1"), context)
         if self.base is not None:
             yield from wrong_address("base", self.base, context)
             if self.launched is not None:

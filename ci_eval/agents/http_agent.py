@@ -92,7 +92,7 @@ class Http(ServedAgent, Agent):
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the errors in the address, the headers and the options to start the server."""
-        yield from self.wrong_access("http", re.sub("{{.*?}}", "x", self.http), context)
+        yield from self.wrong_access(re.sub("{{.*?}}", "x", self.http), context)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
