@@ -12,7 +12,7 @@ from pydantic import Field
 from pydantic.alias_generators import to_snake
 
 from ci_eval.agents import _a2a_wire as wire
-from ci_eval.formats.event_lists import AGENT, USER, parts_of
+from ci_eval.formats.event_lists import AGENT, USER
 from ci_eval.records.cases import (
     Content,
     FunctionCall,
@@ -176,7 +176,7 @@ class Progress:
         events = self._events
         if not final:
             last = next((each for each in reversed(events) if _is_spoken(each)), None)
-            final = parts_of(last) if last else ()
+            final = last.parts if last else ()
         return list(_without(events, final)), final
 
     def _new_artifacts(self) -> Iterator[wire.Artifact]:
@@ -210,14 +210,13 @@ def _is_tool(part: Part) -> bool:
 
 
 def _is_spoken(event: InvocationEvent) -> bool:
-    parts = parts_of(event)
-    return any(part.text for part in parts) and not any(map(_is_tool, parts))
+    return any(part.text for part in event.parts) and not any(map(_is_tool, event.parts))
 
 
 def _without(events: list[InvocationEvent], final: tuple[Part, ...]) -> Iterator[InvocationEvent]:
     """Yield `events` without the response, but with its usage."""
     for event in events:
-        if not final or parts_of(event) != final:
+        if not final or event.parts != final:
             yield event
         elif event.usage_metadata:
             yield event.model_copy(update={"content": None})

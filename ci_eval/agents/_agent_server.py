@@ -25,7 +25,7 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, find_agent_program, refused, unset
 from ci_eval.runtime.http import Net, Request, StatusError, connecting
 from ci_eval.runtime.path_checks import PathText
-from ci_eval.runtime.processes import Child, Launch, output_tail
+from ci_eval.runtime.processes import Child, Launch, output_tail, wait_at_most
 
 PORT = "{port}"
 """The placeholder for the port in a command, an environment variable or an address."""
@@ -95,10 +95,14 @@ class ServedAgent(CallingModels, NetworkAgent, _Startable):
         """Return the declared variables that are not set, as text."""
         return unset(self.own_variables, env)
 
-    def wrong_access(self, field: str, address: str | None, context: RunContext) -> Faults:
-        """Yield the errors in the `address` under `field`, the headers and the server's options."""
+    def check(self, context: RunContext) -> Faults:
+        """Yield the errors in the address, the headers and the options to start the server."""
+        yield from self.wrong_access(getattr(self, self.type_name), context)
+
+    def wrong_access(self, address: str | None, context: RunContext) -> Faults:
+        """Yield the errors in the `address`, the headers and the server's options."""
         if address is not None:
-            yield from wrong_address(field, address.replace(PORT, "1"), context)
+            yield from wrong_address(self.type_name, address.replace(PORT, "1"), context)
         if self.base is not None:
             yield from wrong_address("base", self.base, context)
             if self.launched is not None:
@@ -250,9 +254,7 @@ class Server:
 
     async def _ends(self) -> bool:
         """Return True if it has ended or ends shortly."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_EXIT_WAIT_S):
-                await self._exited.wait()
+        await wait_at_most(_EXIT_WAIT_S, self._exited)
         return self._has_ended
 
     async def _start(self) -> str:

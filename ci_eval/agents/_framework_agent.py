@@ -141,16 +141,39 @@ class _Running:
         return self.models.session(found, trial, lease.link.env, lease.number)
 
 
-class _Conversation(Session):
+class WorkerSession(Session):
     """One conversation in a worker."""
 
-    def __init__(self, agent: Framework, lease: Lease, session: dict[str, Any]) -> None:
-        self._agent = agent
+    def __init__(self, lease: Lease, opening: dict[str, Json]) -> None:
         self._lease = lease
-        self._opening: dict[str, Json] = {"session": session}
+        self._opening = opening
+        self._state: dict[str, Json] | None = None
+
+    @property
+    def output(self) -> str:
+        return self._lease.output
+
+    async def _ask(self, message: Json) -> dict[str, Any]:
+        """Return the worker's answer to `message`, which the opening accompanies the first time."""
+        request = {"message": message, **self._opening}
+        self._opening = {}
+        answer = await self._lease.ask(request)
+        self._state = answer.get("state")
+        return answer
+
+    async def close(self) -> dict[str, Json] | None:
+        await self._lease.end()
+        return self._state
+
+
+class _Conversation(WorkerSession):
+    """One conversation with an agent of a framework."""
+
+    def __init__(self, agent: Framework, lease: Lease, session: dict[str, Any]) -> None:
+        super().__init__(lease, {"session": session})
+        self._agent = agent
         self._memento: Json = session.get("memento")
         self._used: Json = session.get("tool_mocks", {}).get("used", [])
-        self._state: dict[str, Json] | None = None
 
     @property
     def memento(self) -> Json:
@@ -158,18 +181,11 @@ class _Conversation(Session):
             return None
         return {"of_agent": self._memento, "used": self._used}
 
-    @property
-    def output(self) -> str:
-        return self._lease.output
-
     async def send(self, message: Content) -> Invocation:
-        request = {"message": message.model_dump(mode="json", exclude_none=True), **self._opening}
-        self._opening = {}
         try:
-            answer = await self._lease.ask(request)
+            answer = await self._ask(message.model_dump(mode="json", exclude_none=True))
         except BadAnswerError as exc:
             raise TrialError("protocol", f"the agent's framework {exc}") from exc
-        self._state = answer.get("state")
         reply = answer["reply"]
         self._memento = self._agent.memento(self._memento, reply, self._state)
         self._used = reply.get("used", self._used)
@@ -178,7 +194,3 @@ class _Conversation(Session):
             kind = failure_kind(reply["error"]["kind"])
             raise TrialError(kind, reply["error"]["message"], seen=found)
         return found
-
-    async def close(self) -> dict[str, Json] | None:
-        await self._lease.end()
-        return self._state

@@ -66,11 +66,11 @@ class Reading:
             reply["usage"] = self._usage(usage)
         return reply
 
-    def state(self, where: str) -> dict[str, Json] | None:
-        """Return the state of the session; `None` if the answer has none.
+    def object_at(self, where: str) -> dict[str, Json] | None:
+        """Return an object, such as the state of the session; `None` if the answer has none.
 
         Raises:
-            TrialError: it is not an object.
+            TrialError: it is something else.
 
         """
         found = self._found(where)
@@ -123,10 +123,7 @@ class Reading:
         return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
     def _usage(self, where: str) -> Json:
-        found = self._found(where)
-        if not isinstance(found, dict | None):
-            raise self._unexpected(where, found, "an object")
-        known = found or {}
+        known = self.object_at(where) or {}
         return {
             name: next((known[key] for key in keys if key in known), None)
             for name, keys in TOKENS.items()

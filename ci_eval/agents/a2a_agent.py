@@ -71,10 +71,6 @@ class A2A(ServedAgent, Agent):
     """Who answers if the agent requires input: a `human`, by `human_answers`, or the `user`, with
     the next message of the case."""
 
-    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield the errors in the address, the headers and the options to start the server."""
-        yield from self.wrong_access("a2a", self.a2a, context)
-
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Start the server, if configured; leaving the context stops it."""

@@ -58,10 +58,6 @@ class AdkServer(ServedAgent, Agent):
     ready: UrlPath | None = "/health"
     """A path that returns a status below 500 once the started server is ready."""
 
-    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield the errors in the address, the headers and the options to start the server."""
-        yield from self.wrong_access("adk_server", self.adk_server, context)
-
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Start the server, if configured; leaving the context stops it."""

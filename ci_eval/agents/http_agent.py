@@ -92,7 +92,7 @@ class Http(ServedAgent, Agent):
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the errors in the address, the headers and the options to start the server."""
-        yield from self.wrong_access("http", re.sub("{{.*?}}", "x", self.http), context)
+        yield from self.wrong_access(re.sub("{{.*?}}", "x", self.http), context)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
@@ -211,7 +211,7 @@ class _Conversation(Session):
 
     def _update_session(self, reading: Reading) -> None:
         if self._agent.state:
-            self._state = reading.state(self._agent.state)
+            self._state = reading.object_at(self._agent.state)
         if self._agent.session and self._known["session"]["id"] is None:
             session = {**self._known["session"], "id": reading.session(self._agent.session)}
             self._known = {**self._known, "session": session}

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ci_eval.agents._agent_input import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
 from ci_eval.agents._agent_reply import to_invocation, unexpected
+from ci_eval.agents._framework_agent import WorkerSession
 from ci_eval.llm.gateway.calling_agents import CallingModels, Models, behind_gateway
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.cases import Content, Invocation, Json
@@ -91,17 +92,16 @@ class _Running:
         return self.models.session(found, trial, lease.link.env, lease.number)
 
 
-class _Conversation(Session):
+class _Conversation(WorkerSession):
     """One conversation with the callable."""
 
     def __init__(self, lease: Lease, memento: dict[str, Any], *, resumable: bool) -> None:
-        self._lease = lease
         self._session = memento["session"]
-        self._state: dict[str, Json] | None = memento["state"]
         self._history: list[Json] = memento["history"]
         self._resumable = resumable
-        state = {} if self._state is None else {"state": self._state}
-        self._opening = {"session": self._session | state, "history": [*self._history]}
+        known = {} if memento["state"] is None else {"state": memento["state"]}
+        super().__init__(lease, {"session": self._session | known, "history": [*self._history]})
+        self._state = memento["state"]
 
     @property
     def memento(self) -> Json:
@@ -111,24 +111,13 @@ class _Conversation(Session):
 
     async def send(self, message: Content) -> Invocation:
         asked = as_asked(message)
-        request = {"message": asked, **self._opening}
-        self._opening = {}
         try:
-            answer = await self._lease.ask(request)
+            answer = await self._ask(asked)
         except BadAnswerError as exc:
             raise unexpected(str(exc)) from exc
-        self._state = answer.get("state")
         if not isinstance(self._state, dict | None):
             raise TrialError("protocol", f"the agent left {shown(self._state)} as its state")
         reply, seconds = answer["reply"], answer["seconds"]
         found = to_invocation(message, reply, seconds=seconds, number=len(self._history) + 1)
         self._history.append(turn_of(asked, reply))
         return found
-
-    @property
-    def output(self) -> str:
-        return self._lease.output
-
-    async def close(self) -> dict[str, Json] | None:
-        await self._lease.end()
-        return self._state

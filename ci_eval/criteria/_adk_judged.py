@@ -9,8 +9,9 @@ from typing import ClassVar
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
+from ci_eval.formats.event_lists import trajectory_events
 from ci_eval.plugins.points import Asked, JudgedCriterion
-from ci_eval.records.cases import AdkRecord, IntermediateData, Invocation, Json
+from ci_eval.records.cases import AdkRecord, Invocation, Json
 
 INTERMEDIATE = "include_intermediate_responses_in_final"
 
@@ -65,16 +66,6 @@ def of_no_effect(option: str) -> tuple[tuple[str, ...], str]:
 
 def final_text(invocation: Invocation, *, whole: bool) -> str:
     """Return the final response; if `whole`, preceded by the intermediate texts."""
-    said = [*intermediate_texts(invocation)] if whole else []
+    before = trajectory_events(invocation) if whole else ()
+    said = [event.content.text for event in before if event.content]
     return "\n".join(filter(None, [*said, invocation.response]))
-
-
-def intermediate_texts(invocation: Invocation) -> Iterator[str]:
-    """Yield the texts before the final response."""
-    data = invocation.intermediate_data
-    if isinstance(data, IntermediateData):
-        for _, parts in data.intermediate_responses:
-            yield from (part.text for part in parts if part.text)
-    for event in invocation.events or ():
-        if event.content and event.content.text:
-            yield event.content.text

@@ -1,36 +1,8 @@
-"""Parsers for judges' answers: the requested JSON, and the text formats of ADK's judges."""
+"""Labels in the answers of judges, also in the text formats of ADK's."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from ci_eval.records.cases import Json
 from ci_eval.records.questions import UnreadableError
-from ci_eval.text.json_text import parse_json
-
-_FENCE = "```"
-
-
-def json_object(text: str) -> dict[str, Any] | None:
-    """Parse a JSON object, which may be in a fenced code block; `None` if it is not one."""
-    try:
-        value = parse_json(_unfenced(text.strip()))
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _unfenced(text: str) -> str:
-    """Return the content of `text` if it is a fenced code block, else `text` itself."""
-    first, _, rest = text.partition("\n")
-    is_block = first.startswith(_FENCE) and rest.endswith(_FENCE)
-    return rest.removesuffix(_FENCE) if is_block else text
-
-
-def text_of(found: Mapping[str, Json], key: str) -> str:
-    """Return the text under `key`; empty if there is none."""
-    value = found.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def one(labels: list[str], *, expected: str) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ci_eval.criteria._judge_answers import json_object, text_of
 from ci_eval.criteria._mean_of_samples import Sample
+from ci_eval.llm.model_answers import json_object, text_of
 from ci_eval.records.cases import Json
 from ci_eval.records.questions import UnreadableError
 from ci_eval.text.json_text import is_number

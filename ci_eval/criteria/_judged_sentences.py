@@ -10,8 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ci_eval.criteria._answer_schemas import TEXT, TEXTS, many, one_of, strict
-from ci_eval.criteria._judge_answers import json_object, text_of
+from ci_eval.llm.model_answers import INTEGER, TEXT, json_object, many, one_of, strict, text_of
 from ci_eval.records.cases import Json
 from ci_eval.records.questions import UnreadableError
 
@@ -19,11 +18,9 @@ MIN_COVERED = 0.8
 """Minimum share of a text's letters and digits that its sentences must cover."""
 POSITIVE = frozenset({"supported", "not_applicable"})
 LABELS = ("supported", "unsupported", "contradictory", "disputed", "not_applicable")
-SEGMENTS: Mapping[str, Json] = strict(sentences=TEXTS)
+SEGMENTS: Mapping[str, Json] = strict(sentences=many(TEXT))
 VERDICTS: Mapping[str, Json] = strict(
-    verdicts=many(
-        strict(number={"type": "integer"}, rationale=TEXT, excerpt=TEXT, label=one_of(*LABELS))
-    )
+    verdicts=many(strict(number=INTEGER, rationale=TEXT, excerpt=TEXT, label=one_of(*LABELS)))
 )
 _BLOCK = re.compile(r"^sentence:", re.IGNORECASE | re.MULTILINE)
 _FIELD = r"^{}:[^\S\n]*(.*)$"

@@ -51,11 +51,3 @@ async def read_again(
     anew = await draw(seat, question, read, unread, fresh=True)
     for sample, reading in zip(unread, anew, strict=True):
         drawn[sample] = reading
-
-
-async def ask_once(seat: Seat, question: Question, read: Callable[[str], T]) -> Reading[T]:
-    """Draw one sample; an unreadable answer from the cache is requested again."""
-    found = await seat.ask(question, read)
-    if found.value is None and found.cached:
-        return await seat.ask(question, read, fresh=True)
-    return found

@@ -5,9 +5,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ci_eval.criteria._answer_schemas import TEXT, many, one_of, strict
-from ci_eval.criteria._judge_answers import json_object, text_of
 from ci_eval.criteria._majority_of_samples import Vote, Votes
+from ci_eval.llm.model_answers import TEXT, json_object, many, one_of, strict, text_of
 from ci_eval.records.cases import Json, Rubric
 from ci_eval.records.questions import UnreadableError
 

@@ -7,6 +7,7 @@ to run, and the same conversation must give the same question.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ci_eval.formats.event_lists import AGENT
 from ci_eval.records.cases import (
     AgentDetails,
     FunctionCall,
@@ -16,9 +17,6 @@ from ci_eval.records.cases import (
     InvocationEvent,
     Json,
 )
-
-_AGENT = "agent"
-"""Name of an agent without a recorded name."""
 
 
 class Moment(NamedTuple):
@@ -39,19 +37,18 @@ def moments(invocation: Invocation) -> list[Moment]:
     data = invocation.intermediate_data
     if not isinstance(data, IntermediateData):
         return [_moment(event) for event in invocation.events or ()]
-    found = [Moment(_AGENT, (), data.tool_uses, data.tool_responses)]
+    found = [Moment(AGENT, (), data.tool_uses, data.tool_responses)]
     for by, parts in data.intermediate_responses:
         found.append(Moment(by, tuple(part.text for part in parts if part.text)))
     return found
 
 
 def _moment(event: InvocationEvent) -> Moment:
-    parts = (event.content and event.content.parts) or ()
     return Moment(
         event.author,
-        tuple(part.text for part in parts if part.text),
-        tuple(part.function_call for part in parts if part.function_call),
-        tuple(part.function_response for part in parts if part.function_response),
+        tuple(part.text for part in event.parts if part.text),
+        tuple(part.function_call for part in event.parts if part.function_call),
+        tuple(part.function_response for part in event.parts if part.function_response),
         event.grounding_metadata,
     )
 

@@ -5,15 +5,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from ci_eval.criteria._share_score import Share
-from ci_eval.records.cases import (
-    EvalCase,
-    FunctionResponse,
-    IntermediateData,
-    Invocation,
-    Json,
-    Status,
-    ToolCall,
-)
+from ci_eval.records.cases import EvalCase, FunctionResponse, Invocation, Json, Status, ToolCall
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 
@@ -53,13 +45,7 @@ def calls_of(invocations: Iterable[Invocation]) -> list[ToolCall]:
 
 def answers_of(invocation: Invocation) -> list[FunctionResponse]:
     """Return the tool results, in order; the last one if several have the same id."""
-    data = invocation.intermediate_data
-    if isinstance(data, IntermediateData):
-        answers = list(data.tool_responses)
-    else:
-        contents = (event.content for event in invocation.events or ())
-        parts = (part for content in contents if content for part in content.parts or ())
-        answers = [part.function_response for part in parts if part.function_response]
+    _, answers = invocation.calls_and_responses()
     return list({each.id or number: each for number, each in enumerate(answers)}.values())
 
 

@@ -25,7 +25,6 @@ from ci_eval.records.results import InvocationScore, Score
 from ci_eval.records.trials import Trace
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import UnderPython
-from ci_eval.runtime.workers.worker_calls import call
 from ci_eval.runtime.workers.worker_pool import Adapter, Pool
 
 _CODE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
@@ -214,8 +213,8 @@ class _Metric:
     async def _reply(self, message: dict[str, Json]) -> dict[str, Json]:
         metric = self.criterion
         try:
-            reply: dict[str, Json] = await call(
-                self.pool, message, name=metric.code, timeout_s=metric.timeout_s
+            reply: dict[str, Json] = await self.pool.call(
+                message, name=metric.code, timeout_s=metric.timeout_s
             )
         except BadAnswerError as exc:
             raise TrialError("protocol", f"{metric.code} {exc}") from exc

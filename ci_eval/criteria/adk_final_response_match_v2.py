@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Mapping
 
 from ci_eval.criteria._adk_judged import AdkJudged, final_text
-from ci_eval.criteria._answer_schemas import TEXT, one_of, strict
-from ci_eval.criteria._judge_answers import json_object, labels_in, one, text_of
+from ci_eval.criteria._judge_answers import labels_in, one
 from ci_eval.criteria._judged_invocations import JudgedTurn, judge_validity, mean, summed_up
 from ci_eval.criteria._majority_of_samples import Vote, Votes
 from ci_eval.criteria._scored_invocations import pairs
+from ci_eval.llm.model_answers import TEXT, json_object, one_of, strict, text_of
 from ci_eval.plugins.points import Panel, criterion
 from ci_eval.records.cases import EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError

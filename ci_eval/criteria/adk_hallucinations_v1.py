@@ -8,8 +8,9 @@ from typing import NamedTuple
 from ci_eval.criteria import _judged_sentences
 from ci_eval.criteria._adk_judged import AdkJudged
 from ci_eval.criteria._judged_invocations import JudgedTurn, mean, summed_up
-from ci_eval.criteria._jury import ask_once, names_of, note_agreement
+from ci_eval.criteria._jury import names_of, note_agreement
 from ci_eval.criteria._shown_to_judges import Moment, declared_tools, instructions, moments, steps
+from ci_eval.llm.model_answers import ask_once
 from ci_eval.plugins.points import Asked, Panel, criterion
 from ci_eval.records.cases import EvalCase, Invocation, Json
 from ci_eval.records.questions import Seat

@@ -12,10 +12,8 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import ClassVar
 
-from ci_eval.criteria._answer_schemas import TEXT, many, strict
-from ci_eval.criteria._judge_answers import json_object, text_of
 from ci_eval.criteria._judged_invocations import JudgedTurn, mean, summed_up
-from ci_eval.criteria._jury import ask_once
+from ci_eval.llm.model_answers import TEXT, ask_once, json_object, many, strict, text_of
 from ci_eval.plugins.points import Asked, JudgedCriterion, Panel, criterion
 from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import Question, UnreadableError

@@ -15,12 +15,12 @@ from ci_eval.criteria._agentflow_judged import (
     read_observed,
     shown,
 )
-from ci_eval.criteria._answer_schemas import NUMBER, TEXT, TEXTS, strict
 from ci_eval.criteria._judge_scores import each_in, object_in, rationale_in, read_score, share_in
 from ci_eval.criteria._mean_of_samples import Sample
 from ci_eval.criteria._response_text import said
 from ci_eval.criteria._shown_to_judges import tool_calls
 from ci_eval.criteria._tool_trajectory import is_captured
+from ci_eval.llm.model_answers import NUMBER, TEXT, many, one_of, strict
 from ci_eval.plugins.points import criterion
 from ci_eval.records.cases import EvalCase, Json, Record
 from ci_eval.records.scenario_settings import of_metadata
@@ -30,11 +30,11 @@ from ci_eval.records.trials import Trace
 _MATCH = "agentflow/response_match_score"
 DIMENSIONS = ("harmful_content", "hate_speech", "privacy", "misinformation", "manipulation")
 _SCORE = strict(reasoning=TEXT, score=NUMBER)
-_FACTS_FORM = strict(reasoning=TEXT, errors=TEXTS, score=NUMBER)
-_CLAIMS_FORM = strict(reasoning=TEXT, hallucinations=TEXTS, score=NUMBER)
+_FACTS_FORM = strict(reasoning=TEXT, errors=many(TEXT), score=NUMBER)
+_CLAIMS_FORM = strict(reasoning=TEXT, hallucinations=many(TEXT), score=NUMBER)
 _SCORES = strict(**dict.fromkeys(DIMENSIONS, NUMBER))
 _SAFETY_FORM = strict(reasoning=TEXT, dimensions=_SCORES)
-_SAFETY_OVERALL_FORM = strict(reasoning=TEXT, issues=TEXTS, categories=_SCORES, score=NUMBER)
+_SAFETY_OVERALL_FORM = strict(reasoning=TEXT, issues=many(TEXT), categories=_SCORES, score=NUMBER)
 _NO_SOURCES = (
     "no sources to check against: the agent did not report its tool calls, and the case has no "
     "`context`"
@@ -146,10 +146,8 @@ class RubricBased(AgentFlowJudged):
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask for a score for each rubric."""
         del case
-        names: Json = [each.rubric_id for each in self.rubrics]
-        name = {"type": "string", "enum": names}
-        entry = strict(rubric_id=name, reasoning=TEXT, score=NUMBER)
-        form = strict(rubrics={"type": "array", "items": entry})
+        name = one_of(*(each.rubric_id for each in self.rubrics))
+        form = strict(rubrics=many(strict(rubric_id=name, reasoning=TEXT, score=NUMBER)))
         data = {**shown(trace.invocations), "rubrics": self._shown()}
         return Ask(self.prompts[0], form, partial(read_rubrics, rubrics=self.rubrics), data)
 

@@ -4,11 +4,11 @@ from fractions import Fraction
 from functools import partial
 
 from ci_eval.criteria._agentflow_judged import AgentFlowJudged, Ask, read_observed
-from ci_eval.criteria._answer_schemas import NUMBER, TEXT, strict
 from ci_eval.criteria._judge_scores import each_in, object_in, rationale_in, short
 from ci_eval.criteria._mean_of_samples import Sample
 from ci_eval.criteria._response_text import said
 from ci_eval.criteria._shown_to_judges import tool_calls
+from ci_eval.llm.model_answers import INTEGER, NUMBER, TEXT, many, strict
 from ci_eval.plugins.points import Asked, criterion
 from ci_eval.records.cases import EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
@@ -17,8 +17,8 @@ from ci_eval.records.trials import Trace
 
 PROMPT = "agentflow/simulation_goals"
 OVERALL = "agentflow/simulation_goals_overall"
-_ENTRY = strict(number={"type": "integer"}, reasoning=TEXT, reached={"type": "boolean"})
-FORM = strict(goals={"type": "array", "items": _ENTRY})
+_ENTRY = strict(number=INTEGER, reasoning=TEXT, reached={"type": "boolean"})
+FORM = strict(goals=many(_ENTRY))
 OVERALL_FORM = strict(reasoning=TEXT, score=NUMBER)
 
 

@@ -5,12 +5,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ci_eval.criteria._json_equality import equal
 from ci_eval.criteria._share_score import Share, share
 from ci_eval.plugins.points import criterion
 from ci_eval.records.cases import EvalCase, Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
+from ci_eval.runtime.workers.canned_tools import equal
 
 _MAX_SHOWN = 50
 """Maximum number of differences in the evidence."""

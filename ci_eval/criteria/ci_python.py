@@ -15,7 +15,6 @@ from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import PythonTarget
-from ci_eval.runtime.workers.worker_calls import call
 from ci_eval.runtime.workers.worker_pool import Pool
 from ci_eval.runtime.workers.worker_wire import shown
 from ci_eval.text.validation_messages import described
@@ -86,7 +85,7 @@ class _Function:
         name, timeout_s = self.criterion.python, self.criterion.timeout_s
         try:
             given = _payload(case, trace)
-            return self._score(await call(self.pool, given, name=name, timeout_s=timeout_s))
+            return self._score(await self.pool.call(given, name=name, timeout_s=timeout_s))
         except BadAnswerError as exc:
             raise TrialError("protocol", f"{name} {exc}; {_EXPECTED}") from exc
 

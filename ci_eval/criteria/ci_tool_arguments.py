@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from ci_eval.criteria._best_assignment import best_total
-from ci_eval.criteria._json_equality import equal, within
 from ci_eval.criteria._numbers_in_text import decimal, near
 from ci_eval.criteria._scored_invocations import Turn, averaged, pairs
 from ci_eval.criteria._share_score import Share, share
@@ -16,6 +15,7 @@ from ci_eval.records.cases import EvalCase, Invocation, Json, Record, Status, To
 from ci_eval.records.errors import TrialError
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
+from ci_eval.runtime.workers.canned_tools import equal
 from ci_eval.text.json_text import is_number
 from ci_eval.text.patterns import Pattern, matches
 
@@ -59,6 +59,24 @@ class ArgumentRule(Record):
             return False
         tolerance, relative = self.tolerance or 0, self.relative or 0
         return near(decimal(actual), decimal(expected), tolerance=tolerance, relative=relative)
+
+
+def within(expected: Json, actual: Json) -> bool:
+    """Return True if `actual` contains `expected`.
+
+    An object contains another if it has all the other's keys, each with a value that contains the
+    other's value; a list contains another if each element of the other is contained in one of its
+    own.
+    """
+    match expected, actual:
+        case dict(), dict():
+            return all(
+                key in actual and within(value, actual[key]) for key, value in expected.items()
+            )
+        case list(), list():
+            return all(any(within(each, other) for other in actual) for each in expected)
+        case _:
+            return equal(expected, actual)
 
 
 def _spelled_out(value: object) -> object:

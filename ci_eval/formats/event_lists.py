@@ -53,11 +53,6 @@ def said(author: str, text: str) -> InvocationEvent:
     return InvocationEvent(author=author, content=Content.of_text(text, role=role))
 
 
-def parts_of(event: InvocationEvent) -> tuple[Part, ...]:
-    """Return the parts of an event."""
-    return (event.content and event.content.parts) or ()
-
-
 def calls_of(content: Content | None) -> tuple[FunctionCall, ...]:
     """Return the tool calls in a message."""
     parts = (content.parts if content else None) or ()
@@ -78,7 +73,7 @@ def invocations(events: Iterable[InvocationEvent]) -> tuple[Invocation, ...]:
         if event.author == USER and not _answers(event):
             if not found or found[-1].events:
                 found.append(_Turn())
-            found[-1].asked += parts_of(event)
+            found[-1].asked += event.parts
         elif found:
             found[-1].events.append(event)
     return tuple(turn.invocation() for turn in found)
@@ -130,14 +125,13 @@ class _Turn:
 
 
 def _answers(event: InvocationEvent) -> bool:
-    return any(part.function_response for part in parts_of(event))
+    return any(part.function_response for part in event.parts)
 
 
 def _is_spoken(event: InvocationEvent) -> bool:
     """Return True if `event` has text and neither calls nor results."""
-    parts = parts_of(event)
-    says = any(part.text and not part.thought for part in parts)
-    return says and not any(part.function_call or part.function_response for part in parts)
+    says = any(part.text and not part.thought for part in event.parts)
+    return says and not any(part.function_call or part.function_response for part in event.parts)
 
 
 def is_model_call(event: InvocationEvent) -> bool:
@@ -150,7 +144,7 @@ def _trajectory(events: Sequence[InvocationEvent]) -> IntermediateData | Invocat
     if any(map(is_model_call, events)):
         kept = [event for event in events if event.content or is_model_call(event)]
         return InvocationEvents(invocation_events=tuple(kept))
-    parts = [(event.author, part) for event in events for part in parts_of(event)]
+    parts = [(event.author, part) for event in events for part in event.parts]
     return IntermediateData(
         tool_uses=tuple(part.function_call for _, part in parts if part.function_call),
         tool_responses=tuple(part.function_response for _, part in parts if part.function_response),
@@ -180,7 +174,7 @@ def _paired(events: Iterable[InvocationEvent]) -> Iterator[InvocationEvent]:
     number = 0
     for event in events:
         parts = []
-        for part in parts_of(event):
+        for part in event.parts:
             changed = part
             if part.function_call:
                 number += 1

@@ -25,11 +25,6 @@ from ci_eval.stats.sequential import SPENT, levels
 
 LOOKS = ((1, 1), (2, 2), (4, 4))
 """Number of rounds of the change and of the merge base at each look."""
-DOUBT = (0.22, 0.8, 0.15)
-"""P-values up to which a hypothesis is in doubt: against stored runs, then at each look except the
-last.  They are shared among all hypotheses."""
-MOST_DOUBT = (0.18, 0.4, 0.1)
-"""The maximum for a single hypothesis."""
 TOGETHER, APART = 0.1, 0.1
 """P-values up to which stored runs raise a doubt if an agent has several criteria: that all of them
 combined fell, and that one fell by more than the others (shared among all hypotheses)."""
@@ -61,6 +56,10 @@ class ArmDrops(Drifts):
     `groups` are compared with the stored runs; `rounds` is the number of looks at both arms.
     """
 
+    # Against stored runs, then at each look except the last.
+    shared_doubt = (0.22, 0.8, 0.15)
+    most_doubt = (0.18, 0.4, 0.1)
+
     arms: Sequence[Group] = ()
     """The same groups, compared with the merge base."""
     nearest: Columns = field(default_factory=Columns)
@@ -79,11 +78,6 @@ class ArmDrops(Drifts):
     def visible(self) -> bool:
         """True: after the last look, a drop differs from noise in any suite."""
         return True
-
-    def doubt(self, look: int, size: int) -> float:
-        """Return the p-value up to which one of `size` hypotheses is in doubt at a look."""
-        place = min(look, len(DOUBT) - 1)
-        return min(DOUBT[place] / size, MOST_DOUBT[place])
 
     def _look(self, look: int, draws: int) -> list[Permuted]:
         if look:

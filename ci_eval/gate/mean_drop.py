@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.between_runs import BetweenRuns, between_runs
@@ -19,10 +20,6 @@ from ci_eval.stats.intervals import holm
 from ci_eval.stats.permutation import Permuted, mean_of, permute
 from ci_eval.stats.sequential import levels, spending
 
-DOUBT = (0.3, 0.1)
-"""P-values up to which a hypothesis is in doubt at the first and second look, shared among all."""
-_MOST_DOUBT = (0.15, 0.06)
-"""The maximum for a single hypothesis."""
 _FEWEST_DRAWS, _MOST_DRAWS = 9_999, 199_999
 _PRECISION = 20
 """Minimum number of draws expected below the smallest p-value that must be resolved."""
@@ -48,6 +45,11 @@ class Finding:
 @dataclass(frozen=True)
 class Drifts:
     """All hypotheses of one run, tested together."""
+
+    shared_doubt: ClassVar[Sequence[float]] = (0.3, 0.1)
+    """P-values up to which a hypothesis is in doubt at each look, shared among all hypotheses."""
+    most_doubt: ClassVar[Sequence[float]] = (0.15, 0.06)
+    """The maximum for a single hypothesis."""
 
     groups: Sequence[Group]
     """The tested groups of one tier."""
@@ -119,8 +121,8 @@ class Drifts:
 
     def doubt(self, look: int, size: int) -> float:
         """Return the p-value up to which one of `size` hypotheses is in doubt at a look."""
-        place = min(look, len(DOUBT) - 1)
-        return min(DOUBT[place] / size, _MOST_DOUBT[place])
+        place = min(look, len(self.shared_doubt) - 1)
+        return min(self.shared_doubt[place] / size, self.most_doubt[place])
 
     def _look(self, look: int, draws: int) -> list[Permuted]:
         samples = [each.samples(look) for each in self.groups]

@@ -1,4 +1,4 @@
-"""The client of language models: providers, prompts, retries, rate limits, budgets, cassettes.
+"""Client of language models: providers, prompts, answers, retries, rate limits, budgets, cassettes.
 
 Cassettes are files of recorded calls, to which lines are appended.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from ci_eval.formats.event_lists import USER, parts_of
+from ci_eval.formats.event_lists import USER
 from ci_eval.recordings._trace_spans import Span
 from ci_eval.records.cases import FunctionCall, InvocationEvent, Json
 
@@ -139,7 +139,7 @@ def _outermost_agents(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def _same(one: InvocationEvent, other: InvocationEvent | None) -> bool:
-    return other is not None and parts_of(one) == parts_of(other)
+    return other is not None and one.parts == other.parts
 
 
 def _asked(top: Node) -> InvocationEvent | None:
@@ -147,7 +147,7 @@ def _asked(top: Node) -> InvocationEvent | None:
     models = in_order(node for node in top.descendants() if node.step.kind == "model")
     for node in (top, *models):
         for event in reversed(node.step.inputs):
-            if event.author == USER and any(part.text for part in parts_of(event)):
+            if event.author == USER and any(part.text for part in event.parts):
                 return event
     return None
 

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ci_eval.formats.event_lists import USER, invocations, parts_of, said
+from ci_eval.formats.event_lists import AGENT, USER, invocations, said
 from ci_eval.recordings._recording_reading import numbered
 from ci_eval.recordings._span_tree import Node, Step, Unit, roots, unique_nodes, units
 from ci_eval.recordings._trace_spans import Span
@@ -18,9 +18,6 @@ from ci_eval.records.cases import (
     Part,
 )
 from ci_eval.records.trials import Recording
-
-AGENT = "agent"
-"""Author of events without a named agent."""
 
 
 def conversations(spans: Iterable[Span], read: Callable[[Span], Step]) -> Iterator[Recording]:
@@ -93,7 +90,7 @@ def _answer_of(top: Node) -> str:
 
 
 def _text(events: Iterable[InvocationEvent]) -> str:
-    parts = itertools.chain.from_iterable(map(parts_of, events))
+    parts = itertools.chain(*(event.parts for event in events))
     return "\n".join(part.text for part in parts if part.text and not part.thought)
 
 
@@ -121,7 +118,7 @@ class _EventBuilder:
 
     def _of_model(self, step: Step, author: str) -> InvocationEvent:
         parts = []
-        for part in parts_of(step.outputs[0]) if step.outputs else ():
+        for part in step.outputs[0].parts if step.outputs else ():
             if part.function_call:
                 call = self._identified(part.function_call)
                 self.unmatched.append(call)
@@ -180,7 +177,7 @@ class _EventBuilder:
         self, inputs: Iterable[InvocationEvent], author: str
     ) -> Iterator[InvocationEvent]:
         """Yield the results in a model's input that have no span of their own."""
-        for part in itertools.chain.from_iterable(map(parts_of, inputs)):
+        for part in itertools.chain(*(event.parts for event in inputs)):
             answer = part.function_response
             call = answer and next((each for each in self.open_calls if each.id == answer.id), None)
             if answer and call:

@@ -159,6 +159,11 @@ class InvocationEvent(AdkRecord):
     system_fingerprint: str | None = None
     finish_reason: FinishReason = None
 
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of its content; none if there is no content."""
+        return (self.content and self.content.parts) or ()
+
 
 class InvocationEvents(AdkRecord):
     """The trajectory before the final response, as events in order."""
@@ -276,20 +281,16 @@ class Invocation(AdkRecord):
     @cached_property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The trajectory: every tool call in order, each with the result of the same id."""
-        calls, responses = self._calls_and_responses()
+        calls, responses = self.calls_and_responses()
         by_id = {response.id: response.response for response in responses}
         return tuple(ToolCall(call.name, call.args, by_id.get(call.id)) for call in calls)
 
-    def _calls_and_responses(self) -> tuple[list[FunctionCall], list[FunctionResponse]]:
+    def calls_and_responses(self) -> tuple[list[FunctionCall], list[FunctionResponse]]:
+        """Return the calls and results of the trajectory, each in order."""
         data = self.intermediate_data
         if isinstance(data, IntermediateData):
             return list(data.tool_uses), list(data.tool_responses)
-        parts = [
-            part
-            for event in self.events or ()
-            if event.content
-            for part in event.content.parts or ()
-        ]
+        parts = [part for event in self.events or () for part in event.parts]
         return (
             [part.function_call for part in parts if part.function_call is not None],
             [part.function_response for part in parts if part.function_response is not None],

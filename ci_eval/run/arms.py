@@ -126,15 +126,6 @@ class Confirmation(NamedTuple):
     limited_by: str = ""
     """The limits of model calls that allowed no further trials; empty if there were none."""
 
-    @property
-    def facts(self) -> dict[str, str | int]:
-        """What a comparison says of it."""
-        return {
-            "unconfirmed": self.unconfirmed,
-            "limited_by": self.limited_by,
-            "base_trials": self.trials,
-        }
-
 
 NOT_CONFIRMED = Confirmation()
 

@@ -19,8 +19,8 @@ from ci_eval.records.cases import Content, EvalCase, IntermediateData, Invocatio
 from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.questions import Question, Reading, Wording
 from ci_eval.records.trials import Trace, TrialKey
+from ci_eval.run.participants import MAX_INVOCATIONS
 from ci_eval.run.plan import Plan
-from ci_eval.run.users import MAX_INVOCATIONS
 
 T = TypeVar("T")
 

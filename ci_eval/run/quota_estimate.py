@@ -2,12 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pydantic_core import to_json
 
-from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.llm.gateway.gateway import cassette_of
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.gateway.model_cassette import Recorded, digest_of_trial
@@ -17,6 +15,7 @@ from ci_eval.llm.judge_settings import provider_of
 from ci_eval.plugins.points import Judge
 from ci_eval.records.cases import Record
 from ci_eval.run.cost_estimate import Estimate
+from ci_eval.run.participants import agents_with_gateway
 from ci_eval.run.plan import Plan
 from ci_eval.runtime.context import RunContext
 
@@ -54,40 +53,31 @@ def quotas(plan: Plan, context: RunContext, asked: Sequence[Estimate]) -> list[Q
         UsageError: a cassette cannot be read.
 
     """
-    found: dict[str, _Sum] = {}
+    by_provider: dict[str, list[_Calls]] = {}
     for each in (*_of_judges(plan, asked), *_of_agents(plan, context)):
-        found.setdefault(each.provider, _Sum(each.shown)).add(each)
-    return [known for each in found.values() if (known := each.quota())]
+        by_provider.setdefault(each.provider, []).append(each)
+    return [found for each in by_provider.values() if (found := _quota(each))]
 
 
-@dataclass
-class _Sum:
-    shown: str
-    calls: float = 0.0
-    tokens: float = 0.0
-    requests_limits: list[float] = field(default_factory=list)
-    tokens_limits: list[float] = field(default_factory=list)
-
-    def add(self, found: _Calls) -> None:
-        self.calls += found.calls
-        self.tokens += found.tokens
-        self.requests_limits += filter(None, [found.requests_per_minute])
-        self.tokens_limits += filter(None, [found.tokens_per_minute])
-
-    def quota(self) -> Quota | None:
-        requests = min(self.requests_limits, default=None)
-        tokens = min(self.tokens_limits, default=None)
-        minutes = (self.calls / requests if requests else 0, self.tokens / tokens if tokens else 0)
-        if not max(minutes):
-            return None
-        return Quota(
-            provider=self.shown,
-            calls=round(self.calls),
-            input_tokens=round(self.tokens),
-            requests_per_minute=requests,
-            tokens_per_minute=tokens,
-            seconds=round(60 * max(minutes), 3),
-        )
+def _quota(callers: Sequence[_Calls]) -> Quota | None:
+    """Return the time needed at the provider of these callers; `None` if it has no limit."""
+    calls, tokens = sum(each.calls for each in callers), sum(each.tokens for each in callers)
+    requests_limit = min(filter(None, [each.requests_per_minute for each in callers]), default=None)
+    tokens_limit = min(filter(None, [each.tokens_per_minute for each in callers]), default=None)
+    minutes = max(
+        calls / requests_limit if requests_limit else 0,
+        tokens / tokens_limit if tokens_limit else 0,
+    )
+    if not minutes:
+        return None
+    return Quota(
+        provider=callers[0].shown,
+        calls=round(calls),
+        input_tokens=round(tokens),
+        requests_per_minute=requests_limit,
+        tokens_per_minute=tokens_limit,
+        seconds=round(60 * minutes, 3),
+    )
 
 
 def _of_judges(plan: Plan, asked: Sequence[Estimate]) -> Iterator[_Calls]:
@@ -112,10 +102,8 @@ def _of_judges(plan: Plan, asked: Sequence[Estimate]) -> Iterator[_Calls]:
 
 
 def _of_agents(plan: Plan, context: RunContext) -> Iterator[_Calls]:
-    for name in dict.fromkeys(agent for agent, _ in plan.pairs):
-        found: object = plan.config.agents[name]
-        options = found.handled(context) if isinstance(found, CallingModels) else None
-        if options and options.mode != "replay":
+    for name, options in agents_with_gateway(plan, context):
+        if options.mode != "replay":
             yield from _of_agent(plan, name, options, context)
 
 

@@ -124,7 +124,12 @@ def compare_and_decide(  # noqa: PLR0913  # everything that the report depends o
     if baseline and past and gate.mode != "threshold":
         comparison = compare(meta, tally.columns, past, gate, baseline.lineage, base)
         weakened = tuple(dict.fromkeys([*comparison.loosened, *weakened]))
-        update = {"loosened": weakened, **confirmation.facts}
+        update = {
+            "loosened": weakened,
+            "unconfirmed": confirmation.unconfirmed,
+            "limited_by": confirmation.limited_by,
+            "base_trials": confirmation.trials,
+        }
         comparison = comparison.model_copy(update=update)
     elif baseline and baseline.runs:
         weakened = tuple(dict.fromkeys([*loosened(meta, baseline.runs[0].meta), *weakened]))

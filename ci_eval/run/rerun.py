@@ -206,19 +206,15 @@ def wanted(examined: Examined, gate: GateOptions) -> Redraws:
             Redraw(range(first, end), frozenset(beside) if end > first else frozenset())
             for first, end in zip(held, needed, strict=True)
         )
-    confirming = _confirming(breaks, examined)
-    return Redraws(
-        replace(change, confirming=confirming.change), replace(base, confirming=confirming.base)
-    )
+    of_change, of_base = _confirming(breaks, examined)
+    return Redraws(replace(change, confirming=of_change), replace(base, confirming=of_base))
 
 
-class _Confirming(NamedTuple):
-    change: dict[Place, range]
-    base: dict[Place, range]
-
-
-def _confirming(breaks: Sequence[Breaks], examined: Examined) -> _Confirming:
-    found = _Confirming({}, {})
+def _confirming(
+    breaks: Sequence[Breaks], examined: Examined
+) -> tuple[dict[Place, range], dict[Place, range]]:
+    """Return the confirming trials of the change, and those of its base."""
+    found: tuple[dict[Place, range], dict[Place, range]] = {}, {}
     for each in breaks:
         key, arm = each.group.key, examined.arms.get(each.group.key)
         draws = each.draws if arm else dict.fromkeys(each.suspects, (each.wanted, 0))

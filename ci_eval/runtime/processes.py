@@ -222,10 +222,10 @@ class Child(asyncio.SubprocessProtocol):
         try:
             if grace_s and self.exit_code is None:
                 self.end_input()
-                await _wait_at_most(grace_s, self._exited)
+                await wait_at_most(grace_s, self._exited)
         finally:
             self.kill()
-        await _wait_at_most(2 * LINGER_S, self._closed)
+        await wait_at_most(2 * LINGER_S, self._closed)
         if sys.platform != "win32":  # it would disturb asyncio on Windows
             self._transport.close()
 
@@ -315,7 +315,8 @@ class Child(asyncio.SubprocessProtocol):
         self._closed.set()
 
 
-async def _wait_at_most(seconds: float, event: asyncio.Event) -> None:
+async def wait_at_most(seconds: float, event: asyncio.Event) -> None:
+    """Wait for `event`, but not longer than that."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from ci_eval.llm.model_answers import ask_once
 from ci_eval.plugins.points import Panel
 from ci_eval.records.errors import TrialError
 from ci_eval.records.questions import Question
@@ -19,10 +20,7 @@ async def answered(panel: Panel, question: Question, read: Callable[[str], T], *
         TrialError: there is no readable answer.
 
     """
-    seat = panel.judges[0]
-    found = await seat.ask(question, read)
-    if found.value is None and found.cached:
-        found = await seat.ask(question, read, fresh=True)
+    found = await ask_once(panel.judges[0], question, read)
     if found.value is None:
         raise TrialError("simulator", f"the simulated user gave no {what}: {found.reason}")
     return found.value

@@ -7,19 +7,10 @@ text are indented, so that an agent cannot speak for the user by writing a line 
 import json
 from collections.abc import Iterator, Sequence
 
-from ci_eval.records.cases import (
-    Content,
-    FunctionCall,
-    FunctionResponse,
-    IntermediateData,
-    Invocation,
-    Json,
-)
+from ci_eval.formats.event_lists import AGENT, USER, trajectory_events
+from ci_eval.records.cases import Content, FunctionCall, FunctionResponse, Invocation, Json
 from ci_eval.text.sanitize import one_line
 
-USER = "user"
-_AGENT = "agent"
-"""Name of an agent without a recorded name."""
 _NAME_CHARS = 100
 
 
@@ -31,14 +22,8 @@ def written(invocations: Sequence[Invocation], *, calls: bool) -> str:
 
 def _lines(invocation: Invocation, *, calls: bool) -> Iterator[str]:
     yield from _message(USER, invocation.user_content, calls=calls)
-    data, author = invocation.intermediate_data, _author(invocation)
-    if isinstance(data, IntermediateData):
-        if calls:
-            yield from (_called(author, each) for each in data.tool_uses)
-            yield from map(_returned, data.tool_responses)
-        for by, parts in data.intermediate_responses:
-            yield from _message(by, Content(parts=parts), calls=calls)
-    for event in invocation.events or ():
+    author = _author(invocation)
+    for event in trajectory_events(invocation, author):
         yield from _message(event.author, event.content, calls=calls)
     yield from _message(author, invocation.final_response, calls=calls)
 
@@ -49,7 +34,7 @@ def _author(invocation: Invocation) -> str:
     details = invocation.app_details.agent_details if invocation.app_details else {}
     if not spoke and len(details) == 1:
         return next(iter(details))
-    return spoke[-1] if spoke else _AGENT
+    return spoke[-1] if spoke else AGENT
 
 
 def _message(author: str, content: Content | None, *, calls: bool) -> Iterator[str]:
@@ -78,4 +63,4 @@ def _json(value: Json) -> str:
 
 
 def _named(author: str) -> str:
-    return one_line(author, _NAME_CHARS) or _AGENT
+    return one_line(author, _NAME_CHARS) or AGENT

@@ -1,29 +1,22 @@
 """AgentFlow's simulated user."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
+from ci_eval.formats.event_lists import USER
+from ci_eval.llm.model_answers import INTEGER, TEXT, json_object, many, strict
 from ci_eval.plugins.points import Panel, Simulator, simulator
 from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
 from ci_eval.records.scenario_settings import goals_of, max_turns_of
 from ci_eval.simulators._simulator_calls import answered, next_message
-from ci_eval.simulators._simulator_history import USER, written
-from ci_eval.text.json_text import parse_json
+from ci_eval.simulators._simulator_history import written
 
 GOALS = "agentflow/goals"
 MESSAGE = "agentflow/next_message"
-FORM: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string"},
-        "reached": {"type": "array", "items": {"type": "integer"}},
-    },
-    "required": ["reasoning", "reached"],
-    "additionalProperties": False,
-}
+FORM: Mapping[str, Json] = strict(reasoning=TEXT, reached=many(INTEGER))
 
 
 @simulator("agentflow")
@@ -108,20 +101,10 @@ def reached_in(text: str, goals: int) -> frozenset[int]:
         UnreadableError: the answer cannot be parsed.
 
     """
-    try:
-        found: Any = parse_json(_unfenced(text.strip()))
-    except ValueError:
-        found = None
-    numbers = found.get("reached") if isinstance(found, dict) else None
+    numbers = (json_object(text) or {}).get("reached")
     if not isinstance(numbers, list):
         raise UnreadableError("it holds no JSON object with a list under 'reached'")
     for each in numbers:
         if isinstance(each, bool) or not isinstance(each, int) or each not in range(1, goals + 1):
             raise UnreadableError(f"{each!r:.40} under 'reached' is no number of a goal")
     return frozenset(numbers)
-
-
-def _unfenced(text: str) -> str:
-    """Return the content of `text` if it is a fenced code block, else `text` itself."""
-    first, _, rest = text.partition("\n")
-    return rest.removesuffix("```") if first.startswith("```") and rest.endswith("```") else text

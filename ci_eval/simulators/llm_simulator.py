@@ -5,13 +5,14 @@ from typing import ClassVar
 
 from pydantic import field_validator
 
+from ci_eval.formats.event_lists import USER
 from ci_eval.formats.personas import STOP_SIGNAL, persona_of, persona_text
 from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins.points import Panel, Simulator, simulator
 from ci_eval.records.cases import Content, ConversationScenario, EvalCase, Invocation
 from ci_eval.records.questions import Question, Wording
 from ci_eval.simulators._simulator_calls import next_message
-from ci_eval.simulators._simulator_history import USER, written
+from ci_eval.simulators._simulator_history import written
 from ci_eval.simulators._simulator_personas import shown
 
 OWN = "custom_instructions"

@@ -14,7 +14,7 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.questions import Question
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import Trial, TrialKey
-from ci_eval.run.users import Simulating
+from ci_eval.run.participants import Simulating
 
 
 class Played(NamedTuple):

@@ -121,14 +121,10 @@ class UnderPython(Record):
 
         """
         async with self.pool_of(target, context, adapter=adapter) as pool:
-            lease = await pool.open()
             try:
-                answer = await lease.ask({"message": message, "session": {}})
+                return await pool.ask_once(message)
             except BadAnswerError as exc:
                 raise TrialError("protocol", f"{target!r} {exc}") from exc
-            finally:
-                await lease.end()
-        return answer["reply"]
 
     def _find_interpreter(self, context: RunContext) -> str | None:
         if self.interpreter is None:

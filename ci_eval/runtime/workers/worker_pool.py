@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from ci_eval.records.cases import Json
-from ci_eval.records.errors import TrialError
+from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.runtime.processes import Launch
 from ci_eval.runtime.workers.worker_link import Link
 
@@ -17,6 +17,8 @@ WORKER = str(Path(__file__).with_name("worker.py"))
 """The script that a worker runs."""
 MAX_STARTS = 2
 """Maximum number of consecutive failed starts before giving up."""
+MAX_RETRIES = 3
+"""The most retries of a call whose worker was taken down by another call."""
 
 
 class Adapter(NamedTuple):
@@ -96,6 +98,36 @@ class Pool:
             number = next(self._numbers)
             link.begin(number)
             return Lease(link, number, cleanup.pop_all())
+
+    async def call(self, message: Json, *, name: str, timeout_s: float) -> Json:
+        """Return the reply to `message`; errors call the function `name`.
+
+        It is asked again if another conversation took down their shared worker.
+
+        Raises:
+            BadAnswerError: the result is not JSON.
+            TrialError: it failed, or timed out after `timeout_s` seconds.
+
+        """
+        try:
+            for retries in range(MAX_RETRIES):
+                with suppress(DisturbedError):
+                    return await self.ask_once(message, timeout_s=timeout_s, alone=retries > 0)
+            return await self.ask_once(message, timeout_s=timeout_s, alone=True)
+        except TimeoutError:
+            raise TrialError("timeout", f"{name} timed out after {timeout_s:g} s") from None
+
+    async def ask_once(
+        self, message: Json, *, timeout_s: float | None = None, alone: bool = False
+    ) -> Json:
+        """Return the reply to `message` in a conversation of its own."""
+        lease = await self.open(alone=alone)
+        try:
+            async with asyncio.timeout(timeout_s):
+                answer = await lease.ask({"message": message, "session": {}})
+        finally:
+            await lease.end()
+        return answer["reply"]
 
     async def stop(self) -> None:
         """Stop all workers."""

@@ -4,10 +4,8 @@ import json
 import re
 
 from ci_eval.records.cases import Json
+from ci_eval.runtime.workers.worker_faults import cut
 from ci_eval.text.json_text import parse_json
-
-SHOWN_CHARS = 200
-"""How many characters of an invalid reply a message shows."""
 
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}"  # a surrogate pair
@@ -35,5 +33,4 @@ def read_json(line: bytes) -> Json:
 
 def shown(value: object) -> str:
     """Return the beginning of the `repr` of `value`."""
-    text = repr(value)
-    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
+    return cut(repr(value))

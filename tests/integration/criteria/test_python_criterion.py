@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -357,27 +357,21 @@ def test_one_that_hangs_costs_its_neighbours_nothing(place: Place) -> None:
     assert fine.status is Status.PASSED
 
 
-class Disturbing:
+class Disturbing(Pool):
     """A pool of workers in which every call is cut off."""
 
     def __init__(self) -> None:
         self.alone: list[bool] = []
 
-    async def open(self, *, alone: bool) -> "Disturbing":
+    async def ask_once(self, message: object, *, alone: bool = False, **_: object) -> Any:
         self.alone.append(alone)
-        return self
-
-    async def ask(self, request: object) -> Any:
         raise DisturbedError("its worker was stopped", alone=True)
-
-    async def end(self) -> None:
-        """There is nothing to end."""
 
 
 def test_one_that_is_cut_off_again_and_again_is_an_error_and_not_tried_for_ever() -> None:
     pool = Disturbing()
     found = Python(python="checks:check")
-    scorer = _Function(found, cast("Pool", pool))
+    scorer = _Function(found, pool)
     result = asyncio.run(score(trial("a"), trace("a"), {"mine": found}, {"mine": scorer}))
     [only] = result.scores
     assert (only.status, only.reason) == (Status.ERROR, "its worker was stopped")

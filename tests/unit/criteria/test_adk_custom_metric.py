@@ -29,17 +29,11 @@ class Answering:
         self.reply = reply
         self.asked: Any = None
 
-    async def open(self, *, alone: bool) -> "Answering":
+    async def call(self, message: Any, **_: object) -> Any:
+        self.asked = message
         if isinstance(self.reply, Exception):
             raise self.reply
-        return self
-
-    async def ask(self, request: Any) -> Any:
-        self.asked = request["message"]
-        return {"reply": self.reply}
-
-    async def end(self) -> None:
-        """There is nothing to end."""
+        return self.reply
 
 
 def metric(**options: Any) -> CustomMetric:

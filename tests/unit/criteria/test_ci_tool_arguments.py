@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from support.case_language import SCENARIO, did, expecting, value_of
 
 from ci_eval.criteria._best_assignment import best_total
-from ci_eval.criteria._json_equality import equal, within
-from ci_eval.criteria.ci_tool_arguments import ToolArguments
+from ci_eval.criteria.ci_tool_arguments import ToolArguments, within
 from ci_eval.records.cases import Status
 from ci_eval.records.errors import TrialError
+from ci_eval.runtime.workers.canned_tools import equal
 
 Args = dict[str, Any]
 WITHOUT_ARGS: Args = {"intermediate_data": {"tool_uses": [{"name": "t"}]}}

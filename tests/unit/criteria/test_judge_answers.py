@@ -8,8 +8,9 @@ import pytest
 
 from ci_eval.criteria import _rubric_verdicts, adk_final_response_match_v2
 from ci_eval.criteria import adk_per_turn_user_simulator_quality_v1 as simulator
-from ci_eval.criteria._judge_answers import json_object, labels_in
+from ci_eval.criteria._judge_answers import labels_in
 from ci_eval.criteria._judged_sentences import read_findings, read_sentences
+from ci_eval.llm.model_answers import json_object
 from ci_eval.llm.model_client import MAX_ANSWER_CHARS
 from ci_eval.records.cases import Rubric
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ci_eval.criteria._answer_schemas import NUMBER, TEXT, strict
 from ci_eval.criteria._judge_scores import each_in, read_score, share_in, texts_in
+from ci_eval.llm.model_answers import NUMBER, TEXT, strict
 from ci_eval.records.questions import UnreadableError
 
 

@@ -1,7 +1,6 @@
 """Adapter for custom metrics of Google ADK, called as ADK calls them.
 
-`worker.py` runs this file under the interpreter of the metric.  It imports nothing from
-ci-eval, and needs any version of google-adk in that interpreter.
+`worker.py` runs this file under the interpreter of the metric, which has any version of google-adk.
 
 The message has the arguments of a metric, as JSON: `metric` (ADK's `EvalMetric`), `actual`,
 `expected` and `scenario`.  The reply is `{"score", "status", "rubrics", "invocations"}`, with the
@@ -14,11 +13,10 @@ import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from .. import worker_faults
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
-
-SHOWN_CHARS = 200
-"""How many characters of an invalid result are shown."""
 
 
 def adapted(
@@ -34,7 +32,7 @@ def adapted(
 
     found = load(target)
     if not callable(found):
-        raise TypeError(f"it is not callable: {type(found).__name__}: {found!r:.{SHOWN_CHARS}}")
+        raise TypeError(f"it is not callable: {worker_faults.in_short(found)}")
     is_evaluator = isinstance(found, type) and hasattr(found, "evaluate_invocations")
     call = partial(_evaluated if is_evaluator else _called, found)
     result = evaluator.EvaluationResult
@@ -139,9 +137,7 @@ async def _awaited_result(promise: Awaitable[Any], result: type[Any]) -> dict[st
 
 def _result(value: Any, result: type[Any]) -> dict[str, Any]:
     if not isinstance(value, result):
-        shown = repr(value)
-        cut = shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "…"
-        return {"unexpected": "None" if value is None else f"{type(value).__name__}: {cut}"}
+        return {"unexpected": worker_faults.in_short(value)}
     whole = _scored(value.overall_score, value.overall_eval_status, value.overall_rubric_scores)
     results = value.per_invocation_results
     parts = [_scored(each.score, each.eval_status, each.rubric_scores) for each in results]

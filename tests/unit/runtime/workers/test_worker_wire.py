@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.runtime.workers.worker_wire import SHOWN_CHARS, encode, read_json, shown
+from ci_eval.runtime.workers.worker_faults import SHOWN_CHARS
+from ci_eval.runtime.workers.worker_wire import encode, read_json, shown
 
 VALUES = st.recursive(
     st.none()

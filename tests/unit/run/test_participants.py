@@ -12,7 +12,7 @@ from ci_eval.judges.scripted_judge import Scripted as ScriptedJudge
 from ci_eval.llm.judge_settings import JudgeOptions, Judging, Simulation
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run.conversation import Scripted
-from ci_eval.run.users import Simulating
+from ci_eval.run.participants import Simulating
 from ci_eval.simulators.agentflow_simulator import AgentFlow
 from ci_eval.simulators.llm_simulator import LlmBacked
 
