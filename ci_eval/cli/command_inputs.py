@@ -20,6 +20,7 @@ from ci_eval.records.cases import Status
 from ci_eval.records.errors import ConfigError, NothingSelectedError, Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta
+from ci_eval.records.trials import Place
 from ci_eval.run import report_assembly
 from ci_eval.run.arms import NOT_CONFIRMED, Confirmation, base_folder, confirmed_by
 from ci_eval.run.baseline_choice import Baseline, load_baseline
@@ -97,7 +98,7 @@ def planned(
     *,
     runs_python: bool = True,
     runs_agents: bool = True,
-    again: frozenset[tuple[str, str, str]] | None = None,
+    again: frozenset[Place] | None = None,
 ) -> tuple[Plan, RunContext]:
     """Return the trials that the options of `run` and `plan` select.
 
@@ -141,8 +142,8 @@ def planned(
     return found, context
 
 
-def not_passed(folder: Path) -> frozenset[tuple[str, str, str]]:
-    """Return the (agent, evalset, case) triples that failed or erred in the run in a folder.
+def not_passed(folder: Path) -> frozenset[Place]:
+    """Return the cases that failed or erred in the run in a folder, with their agents.
 
     Raises:
         UsageError: there is no run.
@@ -154,7 +155,7 @@ def not_passed(folder: Path) -> frozenset[tuple[str, str, str]]:
         message = f"there is no {path}, so the failed cases are unknown"
         raise UsageError(message, hint="run once without --failed first")
     found = frozenset(
-        (result.key.agent, result.key.evalset, result.key.case)
+        result.key.place
         for result in read_run(path, shown=str(path)).results()
         if result.status in (Status.FAILED, Status.ERROR)
     )

@@ -17,7 +17,7 @@ from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.records.errors import Problem
 from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
 from ci_eval.records.results import JudgeUsage
-from ci_eval.records.trials import TrialKey
+from ci_eval.records.trials import Place
 from ci_eval.reporters.case_lines import Line, Span, Style, failure_lines, first_case, flaked_cases
 from ci_eval.run.cost_estimate import Estimate
 from ci_eval.run_files import report_phrases
@@ -236,7 +236,7 @@ def out_report(
 _VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "incomplete": "open"}
 
 
-def _show_command(report: Report, place: TrialKey, folder: str) -> str:
+def _show_command(report: Report, place: Place, folder: str) -> str:
     """Return the command that shows a whole case; empty if a terminal would alter it."""
     command = ["ci-eval", "show", place.case]
     command += ["--agent", place.agent] if len(report.meta.agents) > 1 else []

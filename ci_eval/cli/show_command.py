@@ -16,7 +16,7 @@ from ci_eval.records.cases import Invocation, Status
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, TrialResult
-from ci_eval.records.trials import Trace, TrialKey
+from ci_eval.records.trials import Place, Trace, TrialKey
 from ci_eval.reporters.case_lines import Line, Span, status_span, trial_lines
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FILE, RUN_FILE, TRACES_FILE
@@ -72,10 +72,6 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     ago = "" if age is None else f", {duration(age)} ago"
     console.out(f"from the run {run.meta.run_id} in {terminal(out)}{ago}")
     return ExitCode.PASSED
-
-
-Place = tuple[str, str, str]
-"""Agent, evalset and case."""
 
 
 def _selected(
@@ -204,10 +200,9 @@ def _content(result: TrialResult, trace: Trace | None) -> str:
 def _baseline(report: Report, key: TrialKey) -> Iterator[str]:
     """Yield how the case changed compared with the baseline."""
     for change in report.comparison.changes if report.comparison else ():
-        group = change.group
-        if (group.agent, group.evalset, change.case) != key.place or change.baseline is None:
+        if change.place != key.place or change.baseline is None:
             continue
         now = "not measured" if change.value is None else plain(change.value)
         trials = report_phrases.trials(change)
-        text = f"baseline: {group.criterion} {plain(change.baseline)} before, {now} now"
+        text = f"baseline: {change.group.criterion} {plain(change.baseline)} before, {now} now"
         yield f"{text}: {trials}" if trials else text
