@@ -3,12 +3,9 @@
 https://docs.github.com/en/rest/issues/issues
 """
 
-from typing import Literal
-
 from ci_eval.forge.github import GitHub
-from ci_eval.pull_requests.comment_thread import Comment, posting_errors
-from ci_eval.pull_requests.github_thread import LIMIT, User, identity, is_readable
-from ci_eval.pull_requests.suite_issues import NewIssue
+from ci_eval.pull_requests.comment_thread import Comment, IssueThread, NewIssue, posting_errors
+from ci_eval.pull_requests.github_thread import User, identity, is_readable
 from ci_eval.records.cases import Json, Stored
 
 _NEEDS = "issues: write"
@@ -27,10 +24,8 @@ class _Issue(Stored):
         return Comment(str(self.number), self.body or "", self.html_url)
 
 
-class GitHubIssues:
+class GitHubIssues(IssueThread):
     """The open issues that the token's user wrote."""
-
-    limit = LIMIT
 
     def __init__(self, github: GitHub, new: NewIssue) -> None:
         self._github = github
@@ -69,16 +64,6 @@ class GitHubIssues:
     async def edit(self, comment: Comment, body: str) -> None:
         """Replace the text of an issue."""
         await self._change(comment, {"body": body})
-
-    async def earlier(self, comment: Comment) -> list[str]:
-        """Return nothing: REST does not expose earlier texts of an issue."""
-        del comment
-        return []
-
-    async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
-        """Close an issue that was replaced by another one."""
-        del reason
-        await self.remove(comment)
 
     async def remove(self, comment: Comment) -> None:
         """Close an issue, because a workflow's token cannot delete it."""

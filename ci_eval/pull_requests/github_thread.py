@@ -7,11 +7,9 @@ from pydantic import AliasPath, Field
 
 from ci_eval.forge.github import MAX_PAGES, GitHub
 from ci_eval.forge.github_errors import GitHubError
-from ci_eval.pull_requests.comment_thread import Comment, is_marked, posting_errors
+from ci_eval.pull_requests.comment_thread import LIMIT, Comment, Thread, is_marked, posting_errors
 from ci_eval.records.cases import Json, Stored
 
-LIMIT = 65_536
-"""Maximum length of a comment on GitHub, in characters."""
 _NEEDS = "pull-requests: write"
 """The permission for comments on pull requests; `issues: write` would also do."""
 _BOT = "github-actions[bot]"
@@ -96,10 +94,8 @@ class _Comment(Stored):
     minimized: Json = None
 
 
-class GitHubThread:
+class GitHubThread(Thread):
     """The comments on a pull request."""
-
-    limit = LIMIT
 
     def __init__(self, github: GitHub, number: int) -> None:
         self._github = github

@@ -5,35 +5,34 @@ https://docs.gitlab.com/api/issues/
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Literal
 
 from ci_eval.forge.gitlab import GitLab, connected
-from ci_eval.pull_requests.comment_thread import Comment, PostingError, is_marked, posting_errors
-from ci_eval.pull_requests.suite_issues import NewIssue
+from ci_eval.pull_requests.comment_thread import (
+    Comment,
+    IssueThread,
+    NewIssue,
+    PostingError,
+    is_marked,
+    posting_errors,
+)
+from ci_eval.pull_requests.gitlab_thread import User
 from ci_eval.records.cases import Json, Stored
 from ci_eval.runtime.context import RunContext
-
-
-class _User(Stored):
-    id: int
 
 
 class _Issue(Stored):
     iid: int
     web_url: str
     description: str | None = None
-    author: _User
+    author: User
 
     @property
     def comment(self) -> Comment:
         return Comment(str(self.iid), self.description or "", self.web_url)
 
 
-class GitLabIssues:
+class GitLabIssues(IssueThread):
     """The open issues that the token's user wrote."""
-
-    limit = 65_536
-    """GitLab accepts more, but longer comments than on GitHub would not be read."""
 
     def __init__(self, gitlab: GitLab, new: NewIssue) -> None:
         self._gitlab = gitlab
@@ -42,7 +41,7 @@ class GitLabIssues:
     async def own(self) -> list[Comment]:
         """Return our open issues, recognised by author and first line, oldest first."""
         with posting_errors():
-            me = await self._gitlab.one("/user", _User)
+            me = await self._gitlab.one("/user", User)
             listing = self._gitlab.listed(
                 "issues",
                 _Issue,
@@ -78,16 +77,6 @@ class GitLabIssues:
         """Replace the text of an issue."""
         await self._change(comment, {"description": body})
 
-    async def earlier(self, comment: Comment) -> list[str]:
-        """Return nothing: GitLab does not expose earlier texts."""
-        del comment
-        return []
-
-    async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
-        """Close an issue that was replaced by another one."""
-        del reason
-        await self.remove(comment)
-
     async def remove(self, comment: Comment) -> None:
         """Close an issue, because only owners can delete it."""
         await self._change(comment, {"state_event": "close"})
@@ -99,7 +88,7 @@ class GitLabIssues:
         await self.remove(issue)
 
     async def _user(self, name: str) -> int:
-        async for each in self._gitlab.listed("/users", _User, username=name):
+        async for each in self._gitlab.listed("/users", User, username=name):
             return each.id
         raise PostingError(f"GitLab has no user {name!r}; correct `assignees` in the configuration")
 

@@ -6,7 +6,13 @@ from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 
 from ci_eval.forge.gitlab import GitLab, connected
-from ci_eval.pull_requests.comment_thread import Comment, PostingError, is_marked, posting_errors
+from ci_eval.pull_requests.comment_thread import (
+    Comment,
+    PostingError,
+    Thread,
+    is_marked,
+    posting_errors,
+)
 from ci_eval.records.cases import Stored
 from ci_eval.runtime.context import RunContext
 
@@ -30,23 +36,22 @@ class MergeRequest(NamedTuple):
     """Its head commit."""
 
 
-class _User(Stored):
+class User(Stored):
+    """A user of GitLab."""
+
     id: int
 
 
 class _Note(Stored):
     id: int
     body: str
-    author: _User
+    author: User
     system: bool = False
     """Whether GitLab itself wrote it."""
 
 
-class GitLabThread:
+class GitLabThread(Thread):
     """The notes on a merge request."""
-
-    limit = 65_536
-    """GitLab accepts 1,000,000 characters, but longer notes than on GitHub would not be read."""
 
     def __init__(self, gitlab: GitLab, merge_request: MergeRequest) -> None:
         self._gitlab = gitlab
@@ -77,11 +82,6 @@ class GitLabThread:
         with posting_errors(is_edit=True):
             await self._gitlab.put(f"{self._at}/{comment.id}", {"body": body})
 
-    async def earlier(self, comment: Comment) -> list[str]:
-        """Return nothing: GitLab does not expose earlier texts of a note."""
-        del comment
-        return []
-
     async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
         """Fold a note under one line, because GitLab cannot minimize notes."""
         summary = f"<details><summary>{_SUMMARIES[reason]}</summary>"
@@ -95,7 +95,7 @@ class GitLabThread:
     async def _identity(self) -> int:
         """Return the id of the token's user, which may be a bot."""
         if self._me is None:
-            self._me = (await self._gitlab.one("/user", _User)).id
+            self._me = (await self._gitlab.one("/user", User)).id
         return self._me
 
     def _comment(self, note: _Note) -> Comment:
