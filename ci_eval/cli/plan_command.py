@@ -9,7 +9,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import naming_files, print_json
-from ci_eval.cli.output_files import refuse_plan
+from ci_eval.cli.output_paths import refuse_plan
 from ci_eval.cli.shared_options import (
     config_option,
     json_option,

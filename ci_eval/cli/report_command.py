@@ -7,7 +7,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import apart_from_json
-from ci_eval.cli.output_folder import only_writer
+from ci_eval.cli.output_paths import only_writer
 from ci_eval.cli.shared_options import json_option, open_option, out_option, show_option
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.run.report_assembly import compare_and_decide, write_report

@@ -13,8 +13,7 @@ from ci_eval.cli.adk.adk_eval_options import Options, configured
 from ci_eval.cli.adk.adk_eval_result_files import Results, run_and_write
 from ci_eval.cli.adk.adk_eval_result_schema import EvalStatus
 from ci_eval.cli.exit_codes import EXIT_CODES
-from ci_eval.cli.output_files import refuse_recording
-from ci_eval.cli.output_folder import only_writer
+from ci_eval.cli.output_paths import only_writer, refuse_recording
 from ci_eval.cli.shared_options import adk_option, out_option, record_option
 from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.pull_requests.github_runner import publish

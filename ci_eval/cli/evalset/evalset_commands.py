@@ -10,7 +10,7 @@ from ci_eval.cli import console
 from ci_eval.cli.command_help import Group
 from ci_eval.cli.command_inputs import context_of
 from ci_eval.cli.evalset import added_cases, evalset_conversion
-from ci_eval.cli.evalset.adk_scenario_ids import with_adk_ids
+from ci_eval.cli.evalset.added_cases import with_adk_ids
 from ci_eval.cli.evalset.command_files import File, file_at
 from ci_eval.cli.evalset.evalset_argument import evalset_files, is_folder, located
 from ci_eval.cli.evalset.evalset_options import changed_cases, new_cases

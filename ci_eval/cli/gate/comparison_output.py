@@ -1,9 +1,10 @@
-"""Console output of a comparison: each criterion, then the changed cases."""
+"""Console output of a comparison, and of an explained verdict."""
 
 from collections.abc import Iterator, Sequence
 
-from ci_eval.cli.console import out, out_list, out_table
+from ci_eval.cli.console import out, out_list, out_table, out_text
 from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.gate.verdict_explanation import Explanation
 from ci_eval.records.findings import CaseChange, Comparison, Delta, Report
 from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import counted, difference, p_value, plain
@@ -72,6 +73,20 @@ def sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
     )
     yield "exempt", [*excused]
     yield "weakened by this change", found.loosened
+
+
+def show_explanation(found: Explanation) -> None:
+    """Print the explanation of a verdict."""
+    comparison = found.comparison
+    out_text(
+        "verdict.txt.j2",
+        found=found,
+        comparison=comparison,
+        sections=sections(comparison) if comparison else (),
+        against=against,
+        drawn=report_phrases.drawn,
+        named=report_phrases.named,
+    )
 
 
 def against(found: Comparison) -> str:

@@ -6,8 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ci_eval.cli.init.surveyed_framework_objects import agent_object
-from ci_eval.cli.init.surveyed_python import assigned, called, imported, module_level, parsed
+from ci_eval.cli.init.surveyed_python import (
+    agent_object,
+    assigned,
+    called,
+    imported,
+    module_level,
+    parsed,
+)
 from ci_eval.records.errors import UsageError
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.yaml_files import MAX_CONFIG, read_text

@@ -7,7 +7,7 @@ from typing import Any
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.baseline import baseline_saving
 from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files
-from ci_eval.cli.output_folder import only_writer
+from ci_eval.cli.output_paths import only_writer
 from ci_eval.cli.publish.posting_options import posting_options, tell, tell_none
 from ci_eval.cli.shared_options import (
     baseline_save_option,

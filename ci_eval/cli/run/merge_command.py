@@ -11,7 +11,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.output_files import refuse_plan
+from ci_eval.cli.output_paths import refuse_plan
 from ci_eval.cli.plan_command import shards_json
 from ci_eval.cli.run.console_progress import run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication

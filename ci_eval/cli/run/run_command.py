@@ -10,7 +10,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.output_files import refuse_recording
+from ci_eval.cli.output_paths import refuse_recording
 from ci_eval.cli.run.console_progress import run_shard_watched, run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication
 from ci_eval.cli.run.shard_option import ShardOption, described, exit_code, refuse_other
