@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.run_files.file_names import LOCK_FILE, make_report_folder
 from ci_eval.run_files.journal import is_recording
 from ci_eval.run_files.shard_files import read_plan
@@ -85,5 +85,5 @@ def _has_content(given: str) -> bool:
 
 
 def _refusal(given: str, kind: str) -> UsageError:
-    problem = Problem(f"exists, but is not a {kind}, so it is not overwritten", given)
-    return UsageError(problems=[problem], hint="name another file, or remove this one")
+    message = f"exists, but is not a {kind}, so it is not overwritten"
+    return UsageError(message, file=given, hint="name another file, or remove this one")

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
@@ -12,8 +11,9 @@ from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.shared_options import json_option, out_option
 from ci_eval.config.open_evalset import open_evalset
+from ci_eval.config.selection import fits
 from ci_eval.records.cases import Invocation, Status
-from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
+from ci_eval.records.errors import CiEvalError, ExitCode, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, TrialResult
 from ci_eval.records.trials import Place, Trace, TrialKey
@@ -52,7 +52,7 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
         hint = "run `ci-eval run` first, or name its output directory: --out DIR"
         if (folder / TRACES_FILE).is_file():
             hint = "the run did not finish; `ci-eval run --resume` continues it"
-        raise UsageError(problems=[Problem("no such file", str(path))], hint=hint)
+        raise UsageError("no such file", file=str(path), hint=hint)
     run = read_run(path, shown=str(path))
     found = _selected(run, case, agent, evalset)
     traces = {place: _traces(folder, place) for place in list(found)[:MAX_CASES]}
@@ -89,7 +89,7 @@ def _selected(
         key = result.key
         if agent not in (None, key.agent) or evalset not in (None, key.evalset):
             continue
-        if key.case == case or fnmatchcase(key.case, case):
+        if fits(key.case, case):
             found.setdefault(key.place, []).append(result)
         elif len(names) < _MOST_NAMES:
             names[key.case] = None
@@ -126,7 +126,7 @@ def _secrets(config: str) -> Secrets:
     for given in filter(None, (config, CONFIG_FILE)):
         with suppress(CiEvalError):
             return command_inputs.load(str(contained(Path.cwd(), given)))[1].secrets
-    return command_inputs.context_of(Path(CONFIG_FILE)).secrets
+    return command_inputs.context_of().secrets
 
 
 def _case_lines(

@@ -66,7 +66,7 @@ def load(path: Path, *, shown: str, context: RunContext) -> Config:
     except UsageError as exc:
         if path.suffix in _ENDINGS or not exc.problems[0].line:
             raise
-        raise ConfigError(problems=[Problem("is not a YAML configuration", shown)]) from exc
+        raise ConfigError("is not a YAML configuration", file=shown) from exc
     return checked(document, path, context)
 
 

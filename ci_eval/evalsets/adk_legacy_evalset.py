@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from ci_eval.evalsets._evalset_reading import Notes, Problems, notes_on, open_evalset
 from ci_eval.evalsets.adk_evalset import from_older, note_oddities, note_silence
+from ci_eval.formats.known_formats import first_object
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.cases import EvalCase, Json, Record
 from ci_eval.records.evalset_facts import OpenedEvalSet
@@ -57,7 +58,7 @@ class AdkLegacy(EvalSetReader):
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
         """Return True for a list of objects with a name or data, or an empty list."""
-        return head == [] or bool(_keys_of_first(head) & {"data", "name"})
+        return head == [] or bool(first_object(head).keys() & {"data", "name"})
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
         """Read the file at `path`; as in ADK, its name is the id of the evalset."""
@@ -76,7 +77,7 @@ class AdkFlat(EvalSetReader):
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
         """Return True for a list of objects with a query."""
-        return bool(_keys_of_first(head) & {"query", "expected_tool_use", "reference"})
+        return bool(first_object(head).keys() & {"query", "expected_tool_use", "reference"})
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
         """Read the file at `path`; as in ADK, its name is the id of its one case."""
@@ -103,12 +104,6 @@ class AdkFlat(EvalSetReader):
 
 def _elements(path: Path, shown: str) -> Iterator[Element]:
     return (element for _, element in JsonFile(path, shown=shown).walk(frozenset()))
-
-
-def _keys_of_first(head: Mapping[str, Json] | Sequence[Json] | None) -> set[str]:
-    if isinstance(head, list) and head and isinstance(head[0], dict):
-        return set(head[0])
-    return set()
 
 
 def _case(element: Element, notes: Notes) -> Iterator[EvalCase]:

@@ -79,6 +79,17 @@ def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[Lo
     return ((each.loc, each.message) for each in errors_in(error, model))
 
 
+def existing(value: Any, loc: Loc) -> tuple[tuple[int | str, ...], Any]:
+    """Return the steps of `loc` that exist in `value`, and the value there; unions add others."""
+    place: list[int | str] = []
+    for step in loc:
+        inside = isinstance(value, Mapping) and step in value
+        if inside or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
+            value = value[step]
+            place.append(step)
+    return tuple(place), value
+
+
 def described(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
     """Yield each error in a value of `model` as `location: message`."""
     for loc, message in explain(error, model):

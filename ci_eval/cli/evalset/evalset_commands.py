@@ -112,7 +112,7 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
     cases = new_cases(options, now=time.time())
     known = set()
     if options["scenarios_file"]:
-        cases = with_adk_ids(cases, Path(place), context_of(Path("ci-eval.yaml")))
+        cases = with_adk_ids(cases, Path(place), context_of())
         known = {case.eval_id for case in target.open().cases()}
     fresh = [case for case in cases if case.eval_id not in known]
     console.say_problems(target.add(fresh) if fresh else ())
@@ -194,7 +194,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     else:
         if out and not _same(out, place):
             _refuse_there(file_at(out))
-        one = evalset_conversion.migrate(place, out, session)
+        one = evalset_conversion.migrate(file_at(place), out, session)
         found = [one] if one else []
     for each in found:
         console.say_problems(each.warnings)

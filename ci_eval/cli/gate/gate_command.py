@@ -13,7 +13,7 @@ from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
 from ci_eval.cli.gate.power_analysis import Asked, outlook
 from ci_eval.cli.gate.power_costs import taken
 from ci_eval.cli.gate.power_output import show_outlook
-from ci_eval.cli.shared_options import config_option, json_option
+from ci_eval.cli.shared_options import config_option, json_option, other_config_option
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.plugins import points
 from ci_eval.records.errors import ExitCode, Problem, UsageError
@@ -34,12 +34,7 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @click.command()
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
-@click.option(
-    "-c",
-    "--config",
-    metavar="FILE",
-    help="Configuration whose `gate` settings to use.",
-)
+@other_config_option("Configuration whose `gate` settings to use.")
 @click.option("--false-block", type=_SHARE, help="Maximum rate of false regressions.")
 @click.option(
     "--max-drop", type=click.FloatRange(0, 1), help="Smallest drop that counts as a regression."
@@ -113,12 +108,7 @@ def gate() -> None:
 
 @gate.command()
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
-@click.option(
-    "-c",
-    "--config",
-    metavar="FILE",
-    help="Reevaluate with this configuration and its baseline.",
-)
+@other_config_option("Reevaluate with this configuration and its baseline.")
 @json_option
 def explain(run: str, config: str | None, *, as_json: bool) -> int:
     """Explain a verdict, with the numbers behind it.

@@ -3,11 +3,11 @@
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.cli.init.drafted_config_check import AskedModel
 from ci_eval.cli.init.first_criteria import Scoring
+from ci_eval.config.selection import fits
 from ci_eval.llm.judge_settings import DEFAULT_CASSETTE
 from ci_eval.records.cases import Json
 from ci_eval.records.trials import Recording
@@ -79,7 +79,7 @@ def _matrix(draft: Draft) -> list[Json]:
             "evalsets": [
                 name
                 for name, path in draft.evalsets.items()
-                if any(fnmatchcase(each, path) for each in part.evalsets) or path in part.evalsets
+                if any(fits(each, path) for each in part.evalsets)
             ],
             "criteria": [*(name for name in part.criteria if name in scoring.criteria), *of_all],
         }

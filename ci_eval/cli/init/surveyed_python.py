@@ -22,6 +22,11 @@ def parsed(path: Path) -> ast.Module | None:
         return None
 
 
+def name_of(file: str) -> str:
+    """Return the name of a file without its folder."""
+    return file.rpartition("/")[2]
+
+
 def module_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements that may run when a module is imported, also conditional ones."""
     for node in body:

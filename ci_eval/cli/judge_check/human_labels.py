@@ -210,7 +210,7 @@ class _Reader(Generic[L, S]):
         item.labels += labels
         if len(self.items) > MAX_LABELS:
             message = f"holds more than {MAX_LABELS:,} labels, the maximum"
-            raise UsageError(problems=[Problem(message, self._shown, number)])
+            raise UsageError(message, file=self._shown, line=number)
 
 
 def _with_id(value: Mapping[str, Any]) -> dict[str, Any]:
