@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 from ci_eval.forge.ci_job import run_link
 from ci_eval.forge.github import connected
-from ci_eval.pull_requests import gitlab_issues, sticky_comment
+from ci_eval.pull_requests import gitlab_thread, sticky_comment
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_sections import Section, read
 from ci_eval.pull_requests.comment_thread import (
@@ -19,7 +19,7 @@ from ci_eval.pull_requests.comment_thread import (
     PostingError,
     posting_errors,
 )
-from ci_eval.pull_requests.github_issues import GitHubIssues
+from ci_eval.pull_requests.github_thread import GitHubIssues
 from ci_eval.pull_requests.run_posting import Place, patience, section, warn
 from ci_eval.records.findings import Report
 from ci_eval.reporters.issue import Issue
@@ -90,7 +90,7 @@ def _post(
 @asynccontextmanager
 async def _opened(new: NewIssue, context: RunContext) -> AsyncIterator[IssueThread]:
     if in_gitlab(context.env):
-        async with gitlab_issues.opened(context, new) as thread:
+        async with gitlab_thread.opened_issues(context, new) as thread:
             yield thread
         return
     with posting_errors():

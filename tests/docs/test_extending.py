@@ -42,15 +42,15 @@ class Reader:
     """Someone who has the package in one folder, and the project that uses it in another."""
 
     def __init__(self, folder: Path) -> None:
-        self.package = folder / "package"
+        self._package = folder / "package"
         self._project = folder / "project"
         self._printed = ""
-        for each in (self.package, self._project):
+        for each in (self._package, self._project):
             each.mkdir()
 
     def write(self, block: Block, *, in_package: bool) -> None:
         """Write a file, or add to it."""
-        path = (self.package if in_package else self._project) / block.file
+        path = (self._package if in_package else self._project) / block.file
         with path.open("a", encoding="utf-8") as file:
             file.write(block.text)
 
@@ -62,7 +62,7 @@ class Reader:
                 self.write(block, in_package=True)
             elif block.language == "sh":
                 if not installed:
-                    install(self.package)
+                    install(self._package)
                     installed = True
                 for line in block.text.splitlines():
                     self._run(line)
@@ -77,7 +77,7 @@ class Reader:
         assert program == "ci-eval"
         done = subprocess.run(
             [sys.executable, "-m", "ci_eval", *arguments],
-            env={"PYTHONPATH": str(self.package)},
+            env={"PYTHONPATH": str(self._package)},
             cwd=self._project,
             capture_output=True,
             text=True,

@@ -29,8 +29,8 @@ from ci_eval.cli.gate import (
 )
 from ci_eval.cli.gate.power_costs import taken
 from ci_eval.cli.judge_check.calibrated_criterion import choose_of
-from ci_eval.cli.judge_check.calibration_scores import POINTERS
 from ci_eval.cli.judge_check.human_labels import read_labels
+from ci_eval.cli.judge_check.label_lines import POINTERS
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.forge.lineage import Lineage, event
