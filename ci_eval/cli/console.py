@@ -169,11 +169,11 @@ def open_page(path: Path) -> None:
         say(f"no browser could be started; open {path}")
 
 
-def shown(report: Report, folder: Path, options: dict[str, Any], *, as_json: bool) -> int:
+def shown(report: Report, folder: Path, options: dict[str, Any]) -> int:
     """Open the page of a report and print it as JSON, as the options request."""
     if options["opens"]:
         open_page(folder / PAGE_FILE)
-    if as_json:
+    if options["as_json"]:
         print_json(report.model_dump(mode="json"))
     return EXIT_CODES[report.verdict.outcome]
 

@@ -27,7 +27,7 @@ from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
 @show_option
 @open_option
 @json_option
-def report(run: str, config: str | None, out: str, *, as_json: bool, **options: Any) -> int:
+def report(run: str, config: str | None, out: str, **options: Any) -> int:
     """Reevaluate the gate for a stored run and write its reports.
 
     RUN is a run.json, or the folder that it is in.
@@ -42,8 +42,8 @@ def report(run: str, config: str | None, out: str, *, as_json: bool, **options: 
         context = command_inputs.context_of()
     with only_writer(Path(out)):
         write_report(found, collected.run, Path(out), reports, context.secrets)
-    with apart_from_json(as_json=as_json):
+    with apart_from_json(as_json=options["as_json"]):
         run_folder = run if Path(run).is_dir() else str(Path(run).parent)
         most = console.shown_cases(options["show"])
         console.out_report(found, out, run_folder=run_folder, most=most)
-    return console.shown(found, Path(out), options, as_json=as_json)
+    return console.shown(found, Path(out), options)
