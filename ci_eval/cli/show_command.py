@@ -47,15 +47,17 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     CASE is an id or a pattern, such as 'refund-*'.
     """
     folder = Path(out)
-    path = folder / RUN_FILE
+    path, observed = folder / RUN_FILE, folder / TRACES_FILE
+    has_traces = observed.is_file()
     if not path.exists():
         hint = "run `ci-eval run` first, or name its output directory: --out DIR"
-        if (folder / TRACES_FILE).is_file():
+        if has_traces:
             hint = "the run did not finish; `ci-eval run --resume` continues it"
         raise UsageError("no such file", file=str(path), hint=hint)
     run = read_run(path, shown=str(path))
     found = _selected(run, case, agent, evalset)
-    traces = {place: _traces(folder, place) for place in list(found)[:MAX_CASES]}
+    shown = list(found)[:MAX_CASES]
+    traces = {place: read_traces(observed, place) if has_traces else {} for place in shown}
     secrets = _secrets(run.meta.config)
     if as_json:
         every = (each for results in found.values() for each in results)
@@ -63,8 +65,8 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
         return ExitCode.PASSED
     report_path = folder / REPORT_FILE
     report = read_report(report_path, shown=str(report_path)) if report_path.exists() else None
-    for place, observed in traces.items():
-        for line in _case_lines(run, report, found[place], observed, secrets):
+    for place, trials in traces.items():
+        for line in _case_lines(run, report, found[place], trials, secrets):
             console.out_spans(line)
     if len(found) > len(traces):
         console.out(f"… and {len(found) - len(traces)} more cases")
@@ -101,11 +103,6 @@ def _selected(
                 raise UsageError(message)
         raise UsageError(f"the run has no case {case!r}{did_you_mean(case, names)}")
     return found
-
-
-def _traces(folder: Path, place: Place) -> dict[TrialKey, Trace]:
-    path = folder / TRACES_FILE
-    return read_traces(path, place) if path.is_file() else {}
 
 
 def _as_json(

@@ -23,7 +23,7 @@ from ci_eval.records.cases import (
 )
 from ci_eval.text.json_stream import Element, JsonFile, Refuse, walk_lines
 from ci_eval.text.json_text import parse_strict
-from ci_eval.text.validation_messages import describe, existing, explain
+from ci_eval.text.validation_messages import describe, existing, read_as
 from ci_eval.text.yaml_files import Loc, read_text
 
 _TEXTS = ("text", "input_text", "output_text")
@@ -121,11 +121,7 @@ def read_talk(value: Json) -> tuple[Talk | None, list[tuple[Loc, str]]]:
     bare = isinstance(value, list)
     given = {"messages": value} if bare else value
     wrong: list[tuple[Loc, str]] = []
-    talk = None
-    try:
-        talk = Talk.model_validate(given)
-    except ValidationError as exc:
-        wrong = [_in_file(given, loc, message) for loc, message in explain(exc, Talk)]
+    talk = read_as(Talk, given, lambda message, loc: wrong.append(_in_file(given, loc, message)))
     for position, each in enumerate(talk.messages if talk else ()):
         for loc, message in _unreadable(each):
             wrong.append((("messages", position, *loc), message))

@@ -64,15 +64,13 @@ def failure_lines(report: Report, *, most: int, lines: int, width: int) -> Itera
         causes = counted(left_out, "more cause")
         yield (Span(f"… and {causes} of errors; --show N shows more"),)
         yield ()
-    failed = max(sum(group.total for group in groups), _failed(report))
+    failed = sum(group.total for group in groups)
+    if report.verdict.by_threshold:
+        failed = max(failed, report.totals.failed)
     told = sum(1 + len(finding.alike) for finding in shown)
     if shown and failed > told:
         yield (Span(f"… and {counted(failed - told, 'more case')}; --show N shows more"),)
         yield ()
-
-
-def _failed(report: Report) -> int:
-    return report.totals.failed if report.verdict.by_threshold else 0
 
 
 def first_case(report: Report) -> Place | None:

@@ -192,7 +192,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
             raise UsageError("--out needs a single file, not a directory")
         found = evalset_conversion.migrate_folder(place, session)
     else:
-        if out and not _same(out, place):
+        if out and Path(out).absolute() != Path(place).absolute():
             _refuse_there(file_at(out))
         one = evalset_conversion.migrate(file_at(place), out, session)
         found = [one] if one else []
@@ -204,10 +204,6 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     if not found:
         console.out(f"{place}: nothing to migrate; only files in ADK formats are migrated.")
     return ExitCode.PASSED
-
-
-def _same(one: str, other: str) -> bool:
-    return one == other or Path(one).absolute() == Path(other).absolute()
 
 
 def _refuse_there(file: File) -> None:

@@ -114,8 +114,5 @@ def _comments(notes: Iterable[str]) -> str:
     listed = list(notes)
     more = [f"… and {len(listed) - _MAX_NOTES} more."] if len(listed) > _MAX_NOTES else []
     lines = [one_line(each, _MAX_NOTE) for each in (*listed[:_MAX_NOTES], *more)]
-    return "".join(f"  # {line}\n" for each in lines for line in _wrapped(each))
-
-
-def _wrapped(text: str) -> Iterable[str]:
-    return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    wrap = textwrap.TextWrapper(_WIDTH, break_long_words=False, break_on_hyphens=False).wrap
+    return "".join(f"  # {line}\n" for each in lines for line in wrap(each))

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from ci_eval.cli.judge_check.human_labels import Form, Item, Line, Refuse
 from ci_eval.plugins.points import JudgedCriterion
 from ci_eval.records.cases import Content, EvalCase, Invocation, Json
@@ -12,8 +10,8 @@ from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.results import Run, Score
 from ci_eval.records.trials import TrialKey
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import dotted
+from ci_eval.text.validation_messages import read_as
+from ci_eval.text.yaml_files import Loc, dotted
 
 
 class Response(Line):
@@ -65,12 +63,12 @@ def _subject(line: Response, refuse: Refuse) -> Subject | None:
     else:
         taken = (_invocation(line.user or "", line.response),)
         given["conversation"] = (_invocation(line.user or "", line.expected),)
-    try:
-        return Subject(EvalCase.model_validate(given), taken)
-    except ValidationError as exc:
-        for loc, message in explain(exc, EvalCase):
-            refuse(f"{dotted(loc)}: {message}" if loc else message)
-        return None
+
+    def refuse_at(message: str, loc: Loc) -> None:
+        refuse(f"{dotted(loc)}: {message}" if loc else message)
+
+    case = read_as(EvalCase, given, refuse_at)
+    return Subject(case, taken) if case else None
 
 
 def _contradictions(line: Response) -> Iterator[str]:
