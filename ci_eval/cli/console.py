@@ -19,7 +19,6 @@ from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Repor
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import Place
 from ci_eval.reporters.case_lines import Line, Span, Style, failure_lines, first_case, flaked_cases
-from ci_eval.run.cost_estimate import Estimate
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import PAGE_FILE, REPORT_FOLDER
 from ci_eval.text.redact import before_splitting
@@ -297,23 +296,6 @@ def spent(usage: JudgeUsage) -> str:
     if usage.unpriced:
         parts.append(f"{counted(usage.unpriced, 'call')} at unknown cost")
     return ", ".join(parts)
-
-
-def describe_estimate(estimate: Estimate) -> str:
-    """Describe the model calls that a criterion would make."""
-    calls = _range(*(f"{each:,}" for each in estimate.calls))
-    tokens = _range(*(f"{each:,}" for each in estimate.input_tokens))
-    cost = _range(*map(dollars, estimate.cost_usd)) if estimate.cost_usd else "unknown"
-    models = ", ".join(estimate.models)
-    samples = counted(estimate.samples, "sample")
-    return (
-        f"{estimate.criterion}: {calls} calls of {models} ({samples}), about {tokens} tokens in, "
-        f"cost {cost}; less if answers are cached"
-    )
-
-
-def _range(least: str, most: str) -> str:
-    return least if least == most else f"{least} to {most}"
 
 
 def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:
