@@ -4,7 +4,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -148,18 +148,6 @@ def say_problems(
     if codes := codes_of(errors):
         page = error_page(codes[0], env or {})
         say(f"{', '.join(codes)}: see `ci-eval explain {' '.join(codes)}`{page and f' or {page}'}")
-
-
-def out_list(title: str, lines: Sequence[str]) -> None:
-    """Print a titled list of at most `MAX_LISTED` lines on stdout, or nothing if it is empty."""
-    if not lines:
-        return
-    out()
-    out(f"{title} ({len(lines)}):")
-    for line in lines[:MAX_LISTED]:
-        out(f"- {one_line(line, 300)}")
-    if len(lines) > MAX_LISTED:
-        out(f"… and {len(lines) - MAX_LISTED} more; --json has all")
 
 
 def open_page(path: Path) -> None:
