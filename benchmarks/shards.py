@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from ci_eval.run.shards import Place, dealt, noise_of
+from ci_eval.records.trials import Place
+from ci_eval.run.shards import dealt, noise_of
 
 SHARDS = 7
 MOST = 1.15
@@ -166,7 +167,7 @@ def simulated(suites: int, seed: int) -> np.ndarray:
 
 def places(seconds: np.ndarray) -> dict[Place, float]:
     """Return the durations of cases, by place."""
-    return {("a", "e", str(number)): each for number, each in enumerate(seconds.tolist())}
+    return {Place("a", "e", str(number)): each for number, each in enumerate(seconds.tolist())}
 
 
 def factor(shards: list[list[Place]], takes: np.ndarray) -> float:

@@ -17,9 +17,10 @@ from ci_eval.forge.ci_job import job_name
 from ci_eval.llm.gateway.calling_agents import gateway_options, with_models
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.cases import Status
-from ci_eval.records.errors import ConfigError, NothingSelectedError, Problem, UsageError
+from ci_eval.records.errors import ConfigError, NothingSelectedError, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta
+from ci_eval.records.trials import Place
 from ci_eval.run import report_assembly
 from ci_eval.run.arms import NOT_CONFIRMED, Confirmation, base_folder, confirmed_by
 from ci_eval.run.baseline_choice import Baseline, load_baseline
@@ -33,7 +34,7 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import similar_path
 
 
-def context_of(config: Path) -> RunContext:
+def context_of(config: Path = Path(CONFIG_FILE)) -> RunContext:
     """Return the run context of the configuration at `config`."""
     return RunContext(
         env=dict(os.environ),
@@ -78,7 +79,7 @@ def require_config(path: Path, shown: str) -> None:
         message = f"no such file, but {found} exists; name it with `-c {found}`"
     elif shown == CONFIG_FILE:
         message = "no such file; `ci-eval init` writes one, and `-c` names another"
-    raise UsageError(problems=[Problem(message, shown)])
+    raise UsageError(message, file=shown)
 
 
 def _nearby(config: Path) -> str:
@@ -97,7 +98,7 @@ def planned(
     *,
     runs_python: bool = True,
     runs_agents: bool = True,
-    again: frozenset[tuple[str, str, str]] | None = None,
+    again: frozenset[Place] | None = None,
 ) -> tuple[Plan, RunContext]:
     """Return the trials that the options of `run` and `plan` select.
 
@@ -141,8 +142,8 @@ def planned(
     return found, context
 
 
-def not_passed(folder: Path) -> frozenset[tuple[str, str, str]]:
-    """Return the (agent, evalset, case) triples that failed or erred in the run in a folder.
+def not_passed(folder: Path) -> frozenset[Place]:
+    """Return the cases that failed or erred in the run in a folder, with their agents.
 
     Raises:
         UsageError: there is no run.
@@ -154,7 +155,7 @@ def not_passed(folder: Path) -> frozenset[tuple[str, str, str]]:
         message = f"there is no {path}, so the failed cases are unknown"
         raise UsageError(message, hint="run once without --failed first")
     found = frozenset(
-        (result.key.agent, result.key.evalset, result.key.case)
+        result.key.place
         for result in read_run(path, shown=str(path)).results()
         if result.status in (Status.FAILED, Status.ERROR)
     )
@@ -173,7 +174,7 @@ def stored_run(given: str) -> Collected:
     path = Path(given) / RUN_FILE if Path(given).is_dir() else Path(given)
     if not path.exists():
         hint = "pass a run.json, or the output directory of `ci-eval run`"
-        raise UsageError(problems=[Problem("no such file", str(path))], hint=hint)
+        raise UsageError("no such file", file=str(path), hint=hint)
     run = read_run(path, shown=str(path))
     if run.meta.shard:
         message = f"{given} is shard {run.meta.shard} of a suite, which decides nothing alone"

@@ -4,7 +4,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,8 @@ from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.records.errors import Problem
 from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
 from ci_eval.records.results import JudgeUsage
-from ci_eval.records.trials import TrialKey
+from ci_eval.records.trials import Place
 from ci_eval.reporters.case_lines import Line, Span, Style, failure_lines, first_case, flaked_cases
-from ci_eval.run.cost_estimate import Estimate
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import PAGE_FILE, REPORT_FOLDER
 from ci_eval.text.redact import before_splitting
@@ -151,29 +150,17 @@ def say_problems(
         say(f"{', '.join(codes)}: see `ci-eval explain {' '.join(codes)}`{page and f' or {page}'}")
 
 
-def out_list(title: str, lines: Sequence[str]) -> None:
-    """Print a titled list of at most `MAX_LISTED` lines on stdout, or nothing if it is empty."""
-    if not lines:
-        return
-    out()
-    out(f"{title} ({len(lines)}):")
-    for line in lines[:MAX_LISTED]:
-        out(f"- {one_line(line, 300)}")
-    if len(lines) > MAX_LISTED:
-        out(f"… and {len(lines) - MAX_LISTED} more; --json has all")
-
-
 def open_page(path: Path) -> None:
     """Open a written page in the browser; print its path if there is no browser."""
     if click.launch(str(path.resolve())):
         say(f"no browser could be started; open {path}")
 
 
-def shown(report: Report, folder: Path, options: dict[str, Any], *, as_json: bool) -> int:
+def shown(report: Report, folder: Path, options: dict[str, Any]) -> int:
     """Open the page of a report and print it as JSON, as the options request."""
     if options["opens"]:
         open_page(folder / PAGE_FILE)
-    if as_json:
+    if options["as_json"]:
         print_json(report.model_dump(mode="json"))
     return EXIT_CODES[report.verdict.outcome]
 
@@ -236,7 +223,7 @@ def out_report(
 _VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "incomplete": "open"}
 
 
-def _show_command(report: Report, place: TrialKey, folder: str) -> str:
+def _show_command(report: Report, place: Place, folder: str) -> str:
     """Return the command that shows a whole case; empty if a terminal would alter it."""
     command = ["ci-eval", "show", place.case]
     command += ["--agent", place.agent] if len(report.meta.agents) > 1 else []
@@ -297,23 +284,6 @@ def spent(usage: JudgeUsage) -> str:
     if usage.unpriced:
         parts.append(f"{counted(usage.unpriced, 'call')} at unknown cost")
     return ", ".join(parts)
-
-
-def describe_estimate(estimate: Estimate) -> str:
-    """Describe the model calls that a criterion would make."""
-    calls = _range(*(f"{each:,}" for each in estimate.calls))
-    tokens = _range(*(f"{each:,}" for each in estimate.input_tokens))
-    cost = _range(*map(dollars, estimate.cost_usd)) if estimate.cost_usd else "unknown"
-    models = ", ".join(estimate.models)
-    samples = counted(estimate.samples, "sample")
-    return (
-        f"{estimate.criterion}: {calls} calls of {models} ({samples}), about {tokens} tokens in, "
-        f"cost {cost}; less if answers are cached"
-    )
-
-
-def _range(least: str, most: str) -> str:
-    return least if least == most else f"{least} to {most}"
 
 
 def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:

@@ -2,8 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import click
 
@@ -24,7 +23,6 @@ _LEVELS = {
 }
 _LOGGER = logging.getLogger("ci_eval")
 _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-Command = Callable[..., Any]
 
 
 class _Stderr(logging.Handler):

@@ -1,7 +1,7 @@
 """`ci-eval plan`: shows what `run` would execute."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import naming_files, print_json
-from ci_eval.cli.output_files import refuse_plan
+from ci_eval.cli.output_paths import refuse_plan
 from ci_eval.cli.shared_options import (
     config_option,
     json_option,
@@ -27,7 +27,7 @@ from ci_eval.run.quota_estimate import Quota, quotas
 from ci_eval.run.shards import divided, manifest_of
 from ci_eval.run_files.shard_files import MAX_SHARDS, ShardPlan, write_plan
 from ci_eval.runtime.context import RunContext
-from ci_eval.text.templates import counted, duration, terminal
+from ci_eval.text.templates import terminal
 
 _MAX_LINE = 5_000
 """Maximum length of a line of names, in characters."""
@@ -84,30 +84,21 @@ def plan(
     if as_json:
         print_json(_whole(planned, asked, slow, found))
         return ExitCode.PASSED
-    for (agent, evalset), criteria in planned.pairs.items():
-        cases = counted(planned.evalsets[evalset].count, "case")
-        times = counted(planned.repeats, "repeat")
-        line = (
-            f"{agent} on {evalset}: {cases} \N{MULTIPLICATION SIGN} {times}: {', '.join(criteria)}"
-        )
+    shards_of = found.shards if found else ()
+    for line in console.text_lines(
+        "plan.txt.j2",
+        planned=planned,
+        runs_base=_runs_base(planned),
+        most=_most(planned),
+        asked=asked,
+        shards=shards_of,
+        expected_s=max((each.expected_s or 0.0 for each in shards_of), default=0.0),
+        concurrency=planned.config.run.concurrency,
+        slow=slow,
+        limits=_limits,
+    ):
         click.echo(terminal(line, _MAX_LINE))
-    click.echo(_trials_line(planned))
-    for each in asked:
-        click.echo(terminal(console.describe_estimate(each), _MAX_LINE))
-    if found:
-        for line in _shard_lines(found, planned):
-            click.echo(line)
-    for quota in slow:
-        click.echo(terminal(_quota_line(quota, found), _MAX_LINE))
     return ExitCode.PASSED
-
-
-def _trials_line(planned: Plan) -> str:
-    """Return the number of trials, of the merge base and in doubt, too."""
-    line, most = counted(planned.count, "trial"), _most(planned)
-    if _runs_base(planned):
-        line += ", and as many with the merge base, on cases that it also has"
-    return f"{line}; at most {most:,} if in doubt" if planned.most > planned.count else line
 
 
 def _runs_base(planned: Plan) -> bool:
@@ -145,12 +136,6 @@ def _whole(
     }
 
 
-def _span(ordered: Iterable[str]) -> str:
-    """Return the first and the last value, once if they are equal."""
-    first, *_, last = [*ordered] * 2
-    return first if first == last else f"{first} to {last}"
-
-
 def _divided(planned: Plan, context: RunContext, total: int) -> ShardPlan:
     baseline = load_baseline(planned.config, context)
     past = baseline.runs if baseline else ()
@@ -167,40 +152,7 @@ def shards_json(found: ShardPlan) -> dict[str, Any]:
     return {"shards": shown, "matrix": {"shard": [f"{each['index']}/{total}" for each in shown]}}
 
 
-def _shard_lines(found: ShardPlan, planned: Plan) -> Iterator[str]:
-    """Yield the size of the shards, and a note if more of them would not help."""
-    total, run = len(found.shards), planned.config.run
-    trials = sorted(each.trials for each in found.shards)
-    taken = sorted(each.expected_s for each in found.shards if each.expected_s is not None)
-    times = f", expected to take {_span(map(duration, taken))}" if taken else ""
-    yield f"{counted(total, 'shard')} of {_span(f'{each:,}' for each in trials)} trials{times}"
-    if not taken:
-        yield "no stored run has the durations of the cases; assuming that all take equally long"
-    if total >= run.concurrency:
-        yield (
-            f"run.concurrency is {run.concurrency} for the whole suite, so more than "
-            f"{counted(run.concurrency, 'shard')} do not help"
-        )
-
-
-def _quota_line(quota: Quota, found: ShardPlan | None) -> str:
-    """Return how long calls take at the limits per minute, and whether that limits the run."""
-    limits = [
-        f"{most:g} {what} a minute"
-        for most, what in (
-            (quota.requests_per_minute, "requests"),
-            (quota.tokens_per_minute, "tokens"),
-        )
-        if most
-    ]
-    line = (
-        f"{quota.provider}: about {counted(quota.calls, 'call')} take at least "
-        f"{duration(quota.seconds)} at {' and '.join(limits)}"
-    )
-    if found is None:
-        return line
-    line += ", however many shards there are"
-    expected = max((each.expected_s or 0.0 for each in found.shards), default=0.0)
-    return (
-        f"{line}: the quota limits the run, not the CPU" if quota.seconds > expected > 0 else line
-    )
+def _limits(quota: Quota) -> list[str]:
+    """Return the limits per minute of calls."""
+    limits = ((quota.requests_per_minute, "requests"), (quota.tokens_per_minute, "tokens"))
+    return [f"{most:g} {what} a minute" for most, what in limits if most]

@@ -17,21 +17,15 @@ from ci_eval.config.presets import PRESETS
 from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion
-from ci_eval.plugins.plugin import Plugin, PluginRegistry
+from ci_eval.plugins.plugin import Plugin
+from ci_eval.plugins.registry import Registry
 from ci_eval.records.errors import UsageError
 from ci_eval.text.suggest import did_you_mean
 
-KINDS: dict[str, PluginRegistry[Any]] = {
-    "agents": points.agent,
-    "evalsets": points.evalset,
-    "recordings": points.recording,
-    "criteria": points.criterion,
-    "judges": points.judge,
-    "simulators": points.simulator,
-    "baselines": points.baseline,
-    "reporters": points.reporter,
-    "engines": points.engine,
+KINDS: dict[str, Registry[Any]] = {
+    point.package.removeprefix("ci_eval."): point for point in points.POINTS
 }
+"""The registries, by the names of their packages."""
 _PRESETS = "presets"
 
 

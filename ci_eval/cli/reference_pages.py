@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ci_eval.cli.reference import FACTS, KINDS, catalogue, facts, options_of
-from ci_eval.config.presets import PRESETS, Preset, expanded
+from ci_eval.config.presets import PRESETS, expanded
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.plugin import Plugin
 from ci_eval.records.errors import UnknownPluginError
@@ -30,14 +30,11 @@ def presets() -> Iterator[str]:
     """Yield the page of each preset: description, example, criteria, options."""
     for name, model in PRESETS.items():
         doc = inspect.cleandoc(model.__doc__ or "")
-        example = f"```yaml\npreset: {_asked(name, model)}\n```"
+        asked = f"{{{name}: {_flow(model.example)}}}" if model.example else name
+        example = f"```yaml\npreset: {asked}\n```"
         specs = expanded(name, model.example)
         parts = [f"## `{name}`", doc, example, _specs(specs), option_table(options_of(model))]
         yield "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _asked(name: str, model: type[Preset]) -> str:
-    return f"{{{name}: {_flow(model.example)}}}" if model.example else name
 
 
 def _specs(specs: dict[str, dict[str, Any]]) -> str:

@@ -7,8 +7,14 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import apart_from_json
-from ci_eval.cli.output_folder import only_writer
-from ci_eval.cli.shared_options import json_option, open_option, out_option, show_option
+from ci_eval.cli.output_paths import only_writer
+from ci_eval.cli.shared_options import (
+    json_option,
+    open_option,
+    other_config_option,
+    out_option,
+    show_option,
+)
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.run.report_assembly import compare_and_decide, write_report
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
@@ -16,17 +22,12 @@ from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
 
 @click.command()
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
-@click.option(
-    "-c",
-    "--config",
-    metavar="FILE",
-    help="Configuration whose gate and baseline to use.",
-)
+@other_config_option("Configuration whose gate and baseline to use.")
 @out_option
 @show_option
 @open_option
 @json_option
-def report(run: str, config: str | None, out: str, *, as_json: bool, **options: Any) -> int:
+def report(run: str, config: str | None, out: str, **options: Any) -> int:
     """Reevaluate the gate for a stored run and write its reports.
 
     RUN is a run.json, or the folder that it is in.
@@ -38,11 +39,11 @@ def report(run: str, config: str | None, out: str, *, as_json: bool, **options: 
         reports = loaded.reports
     else:
         found, reports = compare_and_decide(collected, GateOptions(), None), {}
-        context = command_inputs.context_of(Path(CONFIG_FILE))
+        context = command_inputs.context_of()
     with only_writer(Path(out)):
         write_report(found, collected.run, Path(out), reports, context.secrets)
-    with apart_from_json(as_json=as_json):
+    with apart_from_json(as_json=options["as_json"]):
         run_folder = run if Path(run).is_dir() else str(Path(run).parent)
         most = console.shown_cases(options["show"])
         console.out_report(found, out, run_folder=run_folder, most=most)
-    return console.shown(found, Path(out), options, as_json=as_json)
+    return console.shown(found, Path(out), options)

@@ -50,6 +50,13 @@ config_option = click.option(
     show_default=True,
     help="Configuration file.",
 )
+
+
+def other_config_option(purpose: str) -> Decorator:
+    """Return the option of a configuration for a command that needs none."""
+    return click.option("-c", "--config", metavar="FILE", help=purpose)
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 out_option = click.option(
     "--out",

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
@@ -12,11 +11,12 @@ from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.shared_options import json_option, out_option
 from ci_eval.config.open_evalset import open_evalset
+from ci_eval.config.selection import fits
 from ci_eval.records.cases import Invocation, Status
-from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
+from ci_eval.records.errors import CiEvalError, ExitCode, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, TrialResult
-from ci_eval.records.trials import Trace, TrialKey
+from ci_eval.records.trials import Place, Trace, TrialKey
 from ci_eval.reporters.case_lines import Line, Span, status_span, trial_lines
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FILE, RUN_FILE, TRACES_FILE
@@ -47,15 +47,17 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     CASE is an id or a pattern, such as 'refund-*'.
     """
     folder = Path(out)
-    path = folder / RUN_FILE
+    path, observed = folder / RUN_FILE, folder / TRACES_FILE
+    has_traces = observed.is_file()
     if not path.exists():
         hint = "run `ci-eval run` first, or name its output directory: --out DIR"
-        if (folder / TRACES_FILE).is_file():
+        if has_traces:
             hint = "the run did not finish; `ci-eval run --resume` continues it"
-        raise UsageError(problems=[Problem("no such file", str(path))], hint=hint)
+        raise UsageError("no such file", file=str(path), hint=hint)
     run = read_run(path, shown=str(path))
     found = _selected(run, case, agent, evalset)
-    traces = {place: _traces(folder, place) for place in list(found)[:MAX_CASES]}
+    shown = list(found)[:MAX_CASES]
+    traces = {place: read_traces(observed, place) if has_traces else {} for place in shown}
     secrets = _secrets(run.meta.config)
     if as_json:
         every = (each for results in found.values() for each in results)
@@ -63,8 +65,8 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
         return ExitCode.PASSED
     report_path = folder / REPORT_FILE
     report = read_report(report_path, shown=str(report_path)) if report_path.exists() else None
-    for place, observed in traces.items():
-        for line in _case_lines(run, report, found[place], observed, secrets):
+    for place, trials in traces.items():
+        for line in _case_lines(run, report, found[place], trials, secrets):
             console.out_spans(line)
     if len(found) > len(traces):
         console.out(f"… and {len(found) - len(traces)} more cases")
@@ -72,10 +74,6 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     ago = "" if age is None else f", {duration(age)} ago"
     console.out(f"from the run {run.meta.run_id} in {terminal(out)}{ago}")
     return ExitCode.PASSED
-
-
-Place = tuple[str, str, str]
-"""Agent, evalset and case."""
 
 
 def _selected(
@@ -93,7 +91,7 @@ def _selected(
         key = result.key
         if agent not in (None, key.agent) or evalset not in (None, key.evalset):
             continue
-        if key.case == case or fnmatchcase(key.case, case):
+        if fits(key.case, case):
             found.setdefault(key.place, []).append(result)
         elif len(names) < _MOST_NAMES:
             names[key.case] = None
@@ -105,11 +103,6 @@ def _selected(
                 raise UsageError(message)
         raise UsageError(f"the run has no case {case!r}{did_you_mean(case, names)}")
     return found
-
-
-def _traces(folder: Path, place: Place) -> dict[TrialKey, Trace]:
-    path = folder / TRACES_FILE
-    return read_traces(path, place) if path.is_file() else {}
 
 
 def _as_json(
@@ -130,7 +123,7 @@ def _secrets(config: str) -> Secrets:
     for given in filter(None, (config, CONFIG_FILE)):
         with suppress(CiEvalError):
             return command_inputs.load(str(contained(Path.cwd(), given)))[1].secrets
-    return command_inputs.context_of(Path(CONFIG_FILE)).secrets
+    return command_inputs.context_of().secrets
 
 
 def _case_lines(
@@ -204,10 +197,9 @@ def _content(result: TrialResult, trace: Trace | None) -> str:
 def _baseline(report: Report, key: TrialKey) -> Iterator[str]:
     """Yield how the case changed compared with the baseline."""
     for change in report.comparison.changes if report.comparison else ():
-        group = change.group
-        if (group.agent, group.evalset, change.case) != key.place or change.baseline is None:
+        if change.place != key.place or change.baseline is None:
             continue
         now = "not measured" if change.value is None else plain(change.value)
         trials = report_phrases.trials(change)
-        text = f"baseline: {group.criterion} {plain(change.baseline)} before, {now} now"
+        text = f"baseline: {change.group.criterion} {plain(change.baseline)} before, {now} now"
         yield f"{text}: {trials}" if trials else text

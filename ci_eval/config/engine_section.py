@@ -6,7 +6,7 @@ from ci_eval.config.config_document import DocumentReader
 from ci_eval.config.config_schema import RunOptions
 from ci_eval.plugins import points
 from ci_eval.plugins.engine import Engine
-from ci_eval.records.errors import Problem, UnknownPluginError
+from ci_eval.records.errors import UnknownPluginError
 
 
 def without_engine(raw: Any) -> Any:
@@ -49,5 +49,5 @@ def engine_named(name: str, engine: Engine) -> Engine:
     try:
         model = points.engine[name]
     except UnknownPluginError as exc:
-        raise UnknownPluginError(problems=[Problem(str(exc), where=f"--engine {name}")]) from exc
+        raise UnknownPluginError(str(exc), where=f"--engine {name}") from exc
     return engine if isinstance(engine, model) else model()

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from ci_eval.config.criterion_names import AMBIGUOUS, NAME, NO_NAME, Dialect, belongs_to, resolve
@@ -38,7 +38,7 @@ from ci_eval.records.cases import AdkRecord, Json
 from ci_eval.records.errors import Problem, Severity, UnknownPluginError
 from ci_eval.text.json_text import JsonText, is_number, parse_relaxed
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.validation_messages import describe, read_as
 from ci_eval.text.yaml_files import MAX_CONFIG, Loc, read_text
 
 M = TypeVar("M", bound=BaseModel)
@@ -282,12 +282,7 @@ class _Reader:
 
     def _validated(self, model: type[M], value: Any, place_of: Callable[[Loc], Loc]) -> M | None:
         """Validate `value` as `model`; add problems at their location in the file."""
-        try:
-            return model.model_validate(value)
-        except ValidationError as exc:
-            for inner, message in explain(exc, model):
-                self.problem(message, place_of(inner))
-            return None
+        return read_as(model, value, lambda message, at: self.problem(message, place_of(at)))
 
     def _read_run(self, value: Mapping[str, Any]) -> None:
         """Read AgentFlow's options for running the cases."""

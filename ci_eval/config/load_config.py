@@ -66,7 +66,7 @@ def load(path: Path, *, shown: str, context: RunContext) -> Config:
     except UsageError as exc:
         if path.suffix in _ENDINGS or not exc.problems[0].line:
             raise
-        raise ConfigError(problems=[Problem("is not a YAML configuration", shown)]) from exc
+        raise ConfigError("is not a YAML configuration", file=shown) from exc
     return checked(document, path, context)
 
 
@@ -97,7 +97,8 @@ class _Reader(DocumentReader):
         elif not ConfigFile.model_fields.keys() & raw.keys():
             self.problem(f"is not a configuration of ci-eval: {known_formats.described(raw)}")
             raw = {}
-        file = self.validated(ConfigFile, _without_engine(raw), ()) if raw else None
+        plain = {**raw, "run": without_engine(raw["run"])} if "run" in raw else raw
+        file = self.validated(ConfigFile, plain, ()) if raw else None
         engine = read_engine(self, raw.get("run"))
         self._gcs = file.gcs if file else self._gcs
         dialect = raw.get("dialect") if raw.get("dialect") in DIALECTS else None
@@ -351,10 +352,6 @@ class _Reader(DocumentReader):
             if not low <= value <= high:
                 share = as_share(value, high)
                 self.problem(f"must lie between {low:g} and {high:g}{share}", loc)
-
-
-def _without_engine(raw: dict[str, Any]) -> dict[str, Any]:
-    return {**raw, "run": without_engine(raw["run"])} if "run" in raw else raw
 
 
 _ENDINGS = ("", ".yaml", ".yml", ".json")

@@ -11,7 +11,7 @@ from ci_eval.plugins import points
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import EvalSetReader
 from ci_eval.records.cases import EvalCase, Json
-from ci_eval.records.errors import EvalSetError, Problem
+from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.runtime.storage.adk_storage import evalset_place
 from ci_eval.runtime.storage.downloads import Copy
@@ -28,12 +28,12 @@ def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
     head = read_head(path, shown=shown)
     if syntax_of(path) == "json" and isinstance(head, dict) and is_json_lines(path, shown=shown):
         message = "has several JSON values, one per line; name the file *.jsonl"
-        raise EvalSetError(problems=[Problem(message, shown, 2)])
+        raise EvalSetError(message, file=shown, line=2)
     reader = reader_of(head, syntax_of(path))
     if reader is None:
         found = _described(head, syntax_of(path))
         message = f"is not a known evalset format ({', '.join(points.evalset)}): found {found}"
-        raise EvalSetError(problems=[Problem(message, shown, 1)])
+        raise EvalSetError(message, file=shown, line=1)
     return reader().read(path, shown=shown)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ci_eval.records.cases import EvalCase
 from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.trials import Place
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class Selection:
     criteria: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     """Tags that a case must have, all of them."""
-    places: frozenset[tuple[str, str, str]] | None = None
-    """The selected triples of agent, evalset and case; `None` for all."""
+    places: frozenset[Place] | None = None
+    """The selected cases, each with one agent; `None` for all."""
 
     def __bool__(self) -> bool:
         chosen = self.agents or self.evalsets or self.cases or self.criteria or self.tags

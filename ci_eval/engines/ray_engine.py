@@ -19,13 +19,13 @@ from ci_eval.engines._copied_files import mirror
 from ci_eval.plugins.engine import Engine, LostError, Task
 from ci_eval.plugins.points import engine
 from ci_eval.records.errors import TrialError, UsageError
+from ci_eval.run_files.report_phrases import listed
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.sanitize import one_line
 
 _REACHED_S = 10.0
 """How long to wait for the head of a cluster to accept a connection."""
 _SHOWN_CHARS = 300
-_SHOWN_LINKS = 5
 _INSTALL = "install it in the Python of ci-eval: `pip install 'ci-eval[ray]'`"
 
 
@@ -167,11 +167,9 @@ def _ignore(file: Path, patterns: Sequence[str]) -> None:
 
 def _warn(context: RunContext, links: Sequence[str]) -> None:
     if links:
-        shown = ", ".join(map(repr, links[:_SHOWN_LINKS]))
-        more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
         context.say(
-            f"warning: not copied to the cluster: {shown}{more}; links are copied only if they "
-            "lead to a file in the folder of the configuration"
+            f"warning: not copied to the cluster: {listed([*map(repr, links)])}; links are copied "
+            "only if they lead to a file in the folder of the configuration"
         )
 
 

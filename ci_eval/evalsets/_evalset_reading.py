@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.errors import EvalSetError, Problem, Severity, UsageError
 from ci_eval.records.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
 from ci_eval.text.fingerprint import fingerprint
 from ci_eval.text.json_stream import Element
-from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.validation_messages import describe, read_as
 from ci_eval.text.yaml_files import Loc, dotted
 
 M = TypeVar("M", bound=BaseModel)
@@ -105,12 +105,7 @@ class Notes:
 
     def validated(self, model: type[M], value: Json, loc: Loc = ()) -> M | None:
         """Return the `value` at `loc` as a `model`, or note its errors."""
-        try:
-            return model.model_validate(value)
-        except ValidationError as exc:
-            for inner, message in explain(exc, model):
-                self.error(message, (*loc, *inner))
-            return None
+        return read_as(model, value, lambda message, at: self.error(message, (*loc, *at)))
 
     def warning(self, message: str, loc: Loc = (), *, concerns: str = "") -> None:
         """Note a warning; a topic in `concerns` limits it to the criteria it is relevant for."""

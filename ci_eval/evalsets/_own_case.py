@@ -22,7 +22,7 @@ from ci_eval.records.cases import (
     ToolMocks,
 )
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import Fault, describe, errors_in, validated
+from ci_eval.text.validation_messages import Fault, describe, errors_in, existing, validated
 from ci_eval.text.yaml_files import Loc
 
 USER: Final = "ci-eval"
@@ -178,23 +178,18 @@ def _validated(value: Mapping[str, Json], notes: Notes) -> GivenCase | None:
 
 def _in_words(value: Any, fault: Fault) -> tuple[tuple[int | str, ...], str]:
     """Return the location and the message; empty if only one alternative of a union failed."""
-    place: list[int | str] = []
     message, is_no_text = fault.message, fault.kind == "string_type"
-    for step in fault.loc:
-        inside = isinstance(value, Mapping) and step in value
-        if inside or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
-            value = value[step]
-            place.append(step)
+    place, found = existing(value, fault.loc)
     parent = place[-2] if len(place) > 1 else None
-    if parent == "expected_tools" and not isinstance(value, Mapping):
-        message = f"expected the name of a tool, or its name and args, found {describe(value)}"
-    elif parent == "rubrics" and not isinstance(value, Mapping):
-        message = f"expected a text, or an id and a text, found {describe(value)}"
+    if parent == "expected_tools" and not isinstance(found, Mapping):
+        message = f"expected the name of a tool, or its name and args, found {describe(found)}"
+    elif parent == "rubrics" and not isinstance(found, Mapping):
+        message = f"expected a text, or an id and a text, found {describe(found)}"
     elif parent in ("expected_tools", "rubrics") and is_no_text:
         message = ""
-    elif is_no_text and isinstance(value, int | float):
+    elif is_no_text and isinstance(found, int | float):
         message += "; put it in quotes"
-    return tuple(place), message
+    return place, message
 
 
 def _note_contradictions(given: GivenCase, notes: Notes) -> None:

@@ -1,16 +1,30 @@
-"""ADK's evalset: an object with `eval_set_id` and `eval_cases`."""
+"""ADK's evalset, an object with `eval_set_id` and `eval_cases`, and its two older formats.
+
+These are a list of cases, and a list of turns (`*.test.json`).
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ci_eval.evalsets import _evalset_reading
-from ci_eval.evalsets._evalset_reading import Notes, Problems
+from pydantic import BaseModel, Field
+
+from ci_eval.evalsets._evalset_reading import (
+    ADK_RESPONSES,
+    ADK_TRAJECTORY,
+    Notes,
+    Problems,
+    note_header,
+    note_persona,
+    notes_on,
+    open_evalset,
+)
 from ci_eval.evalsets.agentflow_evalset import AgentFlow
 from ci_eval.evalsets.trpc_evalset import TrpcAgentGo
 from ci_eval.formats.agents_cli_cases import is_agents_cli
+from ci_eval.formats.known_formats import first_object
 from ci_eval.plugins.points import EvalSetReader, evalset
-from ci_eval.records.cases import EvalCase, Json, Rubric
+from ci_eval.records.cases import EvalCase, Json, Record, Rubric
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.stated_expectations import SILENCE, states
 from ci_eval.text.json_stream import Element, JsonFile
@@ -55,7 +69,7 @@ class Adk(EvalSetReader):
             header.clear()
             return _parse(JsonFile(path, shown=shown), problems, header)
 
-        return _evalset_reading.open_evalset(
+        return open_evalset(
             path, shown, self.type_name, parse, set_id=lambda: str(header["eval_set_id"])
         )
 
@@ -64,7 +78,7 @@ def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterat
     position = 0
     for name, element in file.walk(_ARRAYS):
         if name in _ARRAYS and isinstance(header.get("eval_cases"), list) and not element.is_begin:
-            case = _case(element, _evalset_reading.notes_on(element, (name, position), problems))
+            case = _case(element, notes_on(element, (name, position), problems))
             position += 1
             if case:
                 yield case
@@ -84,7 +98,7 @@ def _note_header(name: str, element: Element, problems: Problems, header: dict[s
     if key != name:
         message = f"ADK itself reads only {key!r}"
         problems.add(message, element.line, name, severity="warning", adk_refuses=True)
-    _evalset_reading.note_header(element, key, _HEADER, problems, header)
+    note_header(element, key, _HEADER, problems, header)
 
 
 def _case(element: Element, notes: Notes) -> EvalCase | None:
@@ -101,7 +115,7 @@ def _case(element: Element, notes: Notes) -> EvalCase | None:
         value = {**value, "conversation": turns}
     case = notes.validated(EvalCase, {**value, "line": element.line, "of_adk": True})
     if case:
-        _evalset_reading.note_persona(case, notes, ("conversation_scenario", "user_persona"))
+        note_persona(case, notes, ("conversation_scenario", "user_persona"))
         note_oddities(case, notes)
     return case
 
@@ -196,14 +210,14 @@ def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") 
             note_silence(notes, (turns, index))
         if not states(invocation, "response"):
             message = "expects no response, which scores 0 in ADK's 'response_match_score'"
-            notes.warning(message, (turns, index), concerns=_evalset_reading.ADK_RESPONSES)
+            notes.warning(message, (turns, index), concerns=ADK_RESPONSES)
         for call in invocation.tool_calls:
             if call.args is None:
                 message = (
                     f"the expected call of {call.name!r} has no 'args', which matches no call "
                     'with arguments, not even empty ones; write "args": {} if none are expected'
                 )
-                notes.warning(message, (turns, index), concerns=_evalset_reading.ADK_TRAJECTORY)
+                notes.warning(message, (turns, index), concerns=ADK_TRAJECTORY)
 
 
 def _note_untyped(rubrics: Sequence[Rubric] | None, notes: Notes, loc: Loc) -> None:
@@ -215,3 +229,133 @@ def _note_untyped(rubrics: Sequence[Rubric] | None, notes: Notes, loc: Loc) -> N
                 f'ADK; write for example "type": "{Rubric.of_response}"'
             )
             notes.warning(message, (*loc, number))
+
+
+# --- Older formats ----------------------------------------------------------------------------
+
+
+class _Older(Record, extra="ignore"):
+    """A part of the older formats; as in ADK, unknown keys are ignored."""
+
+
+class _ToolUse(_Older):
+    tool_name: str
+    tool_input: dict[str, Json] | None
+
+
+class _Said(_Older):
+    author: str
+    text: str | None
+
+
+class _Turn(_Older):
+    query: str
+    reference: str | None = ""
+    expected_tool_use: tuple[_ToolUse, ...] = ()
+    expected_intermediate_agent_responses: tuple[_Said, ...] = ()
+    mock_tool_output: Json = None
+
+
+class _Session(_Older):
+    app_name: str = ""
+    user_id: str = ""
+    state: dict[str, Json] = Field(default_factory=dict)
+
+
+class _Case(_Older):
+    name: str
+    data: tuple[_Turn, ...]
+    initial_session: _Session | None = None
+
+
+@evalset("adk_legacy")
+class AdkLegacy(EvalSetReader):
+    """ADK's list of cases: `[{"name", "data": [{"query", "reference", …}]}]`."""
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Return True for a list of objects with a name or data, or an empty list."""
+        return head == [] or bool(first_object(head).keys() & {"data", "name"})
+
+    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
+        """Read the file at `path`; as in ADK, its name is the id of the evalset."""
+
+        def parse(problems: Problems) -> Iterator[EvalCase]:
+            for position, element in enumerate(_elements(path, shown)):
+                yield from _older_case(element, notes_on(element, (position,), problems))
+
+        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.name)
+
+
+@evalset("adk_flat")
+class AdkFlat(EvalSetReader):
+    """ADK's list of turns, a single case: `[{"query", "reference", …}]` in `*.test.json`."""
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Return True for a list of objects with a query."""
+        return bool(first_object(head).keys() & {"query", "expected_tool_use", "reference"})
+
+    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
+        """Read the file at `path`; as in ADK, its name is the id of its one case."""
+
+        def parse(problems: Problems) -> Iterator[EvalCase]:
+            elements = list(_elements(path, shown))
+
+            def spot(loc: Loc) -> tuple[int, str]:
+                _, position, *rest = loc
+                return notes_on(elements[int(position)], (position,), problems).spot(rest)
+
+            notes = Notes(problems, spot)
+            turns = [
+                _checked(_Turn, element.value, notes, ("data", position))
+                for position, element in enumerate(elements)
+            ]
+            if not problems.errors:
+                conversation = [from_older(turn) for turn in turns if turn is not None]
+                case = {"eval_id": path.name, "conversation": conversation}
+                yield from _converted(case, elements[0].line, notes)
+
+        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.name)
+
+
+def _elements(path: Path, shown: str) -> Iterator[Element]:
+    return (element for _, element in JsonFile(path, shown=shown).walk(frozenset()))
+
+
+def _older_case(element: Element, notes: Notes) -> Iterator[EvalCase]:
+    value = _checked(_Case, element.value, notes, ())
+    if value is None:
+        return
+    for position, turn in enumerate(element.value["data"]):
+        _note_unknown(_Turn, turn, notes, ("data", position))
+    case = {"eval_id": value["name"], "conversation": list(map(from_older, value["data"]))}
+    if element.value.get("initial_session"):
+        case["session_input"] = value["initial_session"]
+    yield from _converted(case, element.line, notes)
+
+
+def _converted(case: dict[str, Any], line: int, notes: Notes) -> Iterator[EvalCase]:
+    checked = EvalCase.model_validate({**case, "line": line, "of_adk": True})
+    note_oddities(checked, notes, turns="data")
+    yield checked
+
+
+def _checked(model: type[_Older], value: Any, notes: Notes, loc: Loc) -> dict[str, Any] | None:
+    """Return `value` validated by `model`, or note its problems."""
+    read = notes.validated(model, value, loc)
+    if read is None:
+        return None
+    _note_unknown(model, value, notes, loc)
+    turns = {(*loc, "data", at): each for at, each in enumerate(getattr(read, "data", ()))}
+    for place, part in ({tuple(loc): read} | turns).items():
+        if isinstance(part, _Turn) and "expected_tool_use" not in part.model_fields_set:
+            note_silence(notes, place)
+    return read.model_dump()
+
+
+def _note_unknown(model: type[BaseModel], value: dict[str, Any], notes: Notes, loc: Loc) -> None:
+    for key in value:
+        if key not in model.model_fields:
+            ending = did_you_mean(key, model.model_fields)
+            notes.warning(f"unknown key, ignored{ending}", (*loc, key))

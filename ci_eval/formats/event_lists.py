@@ -70,7 +70,7 @@ def invocations(events: Iterable[InvocationEvent]) -> tuple[Invocation, ...]:
     """
     found: list[_Turn] = []
     for event in events:
-        if event.author == USER and not _answers(event):
+        if event.author == USER and not any(part.function_response for part in event.parts):
             if not found or found[-1].events:
                 found.append(_Turn())
             found[-1].asked += event.parts
@@ -87,11 +87,10 @@ def as_expected(turns: Iterable[Invocation], *, stated: bool = False) -> tuple[I
     """
     listed = list(turns)
     stated = stated or any(turn.tool_calls for turn in listed)
-    return tuple(turn if stated and _is_answered(turn) else _left_open(turn) for turn in listed)
-
-
-def _is_answered(turn: Invocation) -> bool:
-    return bool(turn.final_response or turn.tool_calls)
+    return tuple(
+        turn if stated and (turn.final_response or turn.tool_calls) else _left_open(turn)
+        for turn in listed
+    )
 
 
 def _left_open(turn: Invocation) -> Invocation:
@@ -122,10 +121,6 @@ class _Turn:
             intermediate_data=_trajectory(events),
             finish_reason=None if last is None else events[last].finish_reason,
         )
-
-
-def _answers(event: InvocationEvent) -> bool:
-    return any(part.function_response for part in event.parts)
 
 
 def _is_spoken(event: InvocationEvent) -> bool:

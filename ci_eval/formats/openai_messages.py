@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import ValidationError, field_validator
 
-from ci_eval.formats.event_lists import USER, as_args, as_response
+from ci_eval.formats.event_lists import AGENT, USER, as_args, as_response
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.records.cases import (
     Content,
@@ -23,11 +23,9 @@ from ci_eval.records.cases import (
 )
 from ci_eval.text.json_stream import Element, JsonFile, Refuse, walk_lines
 from ci_eval.text.json_text import parse_strict
-from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.validation_messages import describe, existing, read_as
 from ci_eval.text.yaml_files import Loc, read_text
 
-AGENT = "agent"
-"""Author of the assistant's messages if it has no name."""
 _TEXTS = ("text", "input_text", "output_text")
 
 
@@ -123,11 +121,7 @@ def read_talk(value: Json) -> tuple[Talk | None, list[tuple[Loc, str]]]:
     bare = isinstance(value, list)
     given = {"messages": value} if bare else value
     wrong: list[tuple[Loc, str]] = []
-    talk = None
-    try:
-        talk = Talk.model_validate(given)
-    except ValidationError as exc:
-        wrong = [_in_file(given, loc, message) for loc, message in explain(exc, Talk)]
+    talk = read_as(Talk, given, lambda message, loc: wrong.append(_in_file(given, loc, message)))
     for position, each in enumerate(talk.messages if talk else ()):
         for loc, message in _unreadable(each):
             wrong.append((("messages", position, *loc), message))
@@ -139,15 +133,10 @@ def read_talk(value: Json) -> tuple[Talk | None, list[tuple[Loc, str]]]:
 
 def _in_file(value: Json, loc: Loc, message: str) -> tuple[Loc, str]:
     """Return the location and the message without pydantic's names of alternatives."""
-    place: list[int | str] = []
-    for step in loc:
-        is_there = isinstance(value, dict) and step in value
-        if is_there or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
-            value = value[step]
-            place.append(step)
-    if place[-1:] == ["content"]:
-        message = f"expected text or a list of parts, found {describe(value)}"
-    return tuple(place), message
+    place, found = existing(value, loc)
+    if place[-1:] == ("content",):
+        message = f"expected text or a list of parts, found {describe(found)}"
+    return place, message
 
 
 def _unreadable(message: _Message) -> Iterator[tuple[Loc, str]]:

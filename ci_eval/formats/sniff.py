@@ -87,7 +87,7 @@ def _first_line(path: Path, shown: str) -> list[Json]:
                 try:
                     return [parse_json(line)]
                 except NotJsonError as exc:
-                    raise UsageError(problems=[Problem(str(exc), shown, number)]) from exc
+                    raise UsageError(str(exc), file=shown, line=number) from exc
     return []
 
 
@@ -97,6 +97,5 @@ def _columns(path: Path, shown: str) -> list[Json]:
         try:
             header = next(rows, [])
         except csv.Error as exc:
-            problem = Problem(f"is not CSV: {exc}", shown, rows.line_num)
-            raise UsageError(problems=[problem]) from exc
+            raise UsageError(f"is not CSV: {exc}", file=shown, line=rows.line_num) from exc
     return [dict.fromkeys(header, "")] if header else []

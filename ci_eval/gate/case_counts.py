@@ -9,6 +9,7 @@ from ci_eval.gate.exemptions import Excuses, allows_unjudged, excused
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey, GroupSummary, Named, Totals
 from ci_eval.records.results import CriterionFacts, RunMeta
+from ci_eval.records.trials import Place
 from ci_eval.run_files.score_cell import best_of, worst_of
 from ci_eval.run_files.score_column import LOST, MEASURED, Column, mean_of
 from ci_eval.run_files.score_table import Columns
@@ -79,7 +80,7 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
     )
 
 
-def _first(places: Iterable[tuple[str, str, str]]) -> Named:
+def _first(places: Iterable[Place]) -> Named:
     names = [f"{evalset}/{case}" for _, evalset, case in places]
     return Named(count=len(names), first=tuple(dict.fromkeys(names))[:MAX_UNJUDGED])
 

@@ -11,6 +11,7 @@ from ci_eval.gate.earlier_config import EarlierConfig, section
 from ci_eval.llm.gateway.gateway_options import DEFAULT_CASSETTE
 from ci_eval.plugins import points
 from ci_eval.plugins.points import JudgedCriterion, WorkerCriterion
+from ci_eval.run_files.report_phrases import listed
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.git import GitError
@@ -122,9 +123,7 @@ def _changed_sources(module: str, start: str, context: RunContext) -> str:
         )
     )
     inside = [each for each in folders if each.resolve().is_relative_to(clone.top.resolve())]
-    files = _changed(clone, start, sources(module, inside))
-    more = f" and {len(files) - _MAX_SHOWN} more" if len(files) > _MAX_SHOWN else ""
-    return ", ".join(files[:_MAX_SHOWN]) + more
+    return listed(_changed(clone, start, sources(module, inside)), _MAX_SHOWN)
 
 
 def _changed(clone: Clone, start: str, paths: Sequence[Path]) -> list[str]:

@@ -142,7 +142,7 @@ class _Gate:
     def failed_before(self, comparison: Comparison | None) -> Iterator[Reason]:
         """Yield the number of failed cases that are not named as broken or suspected."""
         named_ones = {
-            (each.group.agent, each.group.evalset, each.case)
+            each.place
             for each in (comparison.changes if comparison else ())
             if each.change == "newly_failing" and (each.certain or each.suspected)
         }

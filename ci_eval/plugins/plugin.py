@@ -1,7 +1,7 @@
 """Base classes of all plugins: named in YAML, documented by their fields, found by name."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict
@@ -20,23 +20,6 @@ class Plugin(Record):
 
     type_name: ClassVar[str] = ""
     """The name it is registered with."""
-
-
-P = TypeVar("P", bound=Plugin)
-
-
-class PluginRegistry(Registry[P]):
-    """A registry that sets the `type_name` of each plugin."""
-
-    def __call__(self, name: str, *, override: bool = False) -> Callable[[type[P]], type[P]]:
-        """Register the decorated class as `name`."""
-        register = super().__call__(name, override=override)
-
-        def named(cls: type[P]) -> type[P]:
-            cls.type_name = name
-            return register(cls)
-
-        return named
 
 
 class Reader(Plugin):
@@ -58,7 +41,7 @@ class Reader(Plugin):
 R = TypeVar("R", bound=Reader)
 
 
-class ReaderRegistry(PluginRegistry[R]):
+class ReaderRegistry(Registry[R]):
     """A registry of file formats; the first format that recognises a file reads it."""
 
     def of(self, head: Json, syntax: Syntax) -> type[R] | None:

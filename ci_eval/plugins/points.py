@@ -21,14 +21,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 from pydantic import Field
 
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.engine import Engine
-from ci_eval.plugins.plugin import Plugin, PluginRegistry, Reader, ReaderRegistry
+from ci_eval.plugins.plugin import Plugin, Reader, ReaderRegistry
+from ci_eval.plugins.registry import Registry
 from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.findings import Report
@@ -384,17 +385,15 @@ class Reporter(Plugin):
         return self.render(report, run.results)
 
 
-agent = PluginRegistry[Agent]("agent type", "ci_eval.agents", "agent")
+agent = Registry[Agent]("agent type", "ci_eval.agents", "agent")
 evalset = ReaderRegistry[EvalSetReader]("evalset format", "ci_eval.evalsets", "evalset")
 recording = ReaderRegistry[RecordingReader]("recording format", "ci_eval.recordings", "recording")
-criterion = PluginRegistry[AnyCriterion]("criterion", "ci_eval.criteria", "criterion")
-judge = PluginRegistry[Judge]("judge", "ci_eval.judges", "judge")
-simulator = PluginRegistry[Simulator]("simulator", "ci_eval.simulators", "simulator")
-baseline = PluginRegistry[BaselineStore]("baseline store", "ci_eval.baselines", "baseline")
-reporter = PluginRegistry[Reporter]("reporter", "ci_eval.reporters", "reporter")
-engine = PluginRegistry[Engine]("engine", "ci_eval.engines", "engine")
+criterion = Registry[AnyCriterion]("criterion", "ci_eval.criteria", "criterion")
+judge = Registry[Judge]("judge", "ci_eval.judges", "judge")
+simulator = Registry[Simulator]("simulator", "ci_eval.simulators", "simulator")
+baseline = Registry[BaselineStore]("baseline store", "ci_eval.baselines", "baseline")
+reporter = Registry[Reporter]("reporter", "ci_eval.reporters", "reporter")
+engine = Registry[Engine]("engine", "ci_eval.engines", "engine")
 
-POINTS: tuple[PluginRegistry[Any], ...] = (
-    *(agent, evalset, recording, criterion, judge, simulator, baseline, reporter, engine),
-)
+POINTS = (agent, evalset, recording, criterion, judge, simulator, baseline, reporter, engine)
 """Every registry, in the order of `ci-eval list`."""

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from ci_eval.records.errors import UnknownPluginError, UsageError
 from ci_eval.text.suggest import did_you_mean
@@ -12,7 +12,14 @@ from ci_eval.text.suggest import did_you_mean
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-T = TypeVar("T")
+
+class Named(Protocol):
+    """A class that knows the name it is registered with."""
+
+    type_name: ClassVar[str]
+
+
+T = TypeVar("T", bound=Named)
 
 
 class Registry(Generic[T]):
@@ -27,7 +34,7 @@ class Registry(Generic[T]):
     def __init__(self, kind: str, package: str, decorator: str) -> None:
         self.kind = kind
         self._decorator = decorator
-        self._package = package
+        self.package = package
         self._classes: dict[str, type[T]] = {}
         self._modules: dict[str, str] | None = None
         """The module of each plugin of `package`, imported or not; `None` until scanned."""
@@ -36,7 +43,7 @@ class Registry(Generic[T]):
         """Names that a plugin replaced with `override`, with that plugin's module."""
 
     def __call__(self, name: str, *, override: bool = False) -> Callable[[type[T]], type[T]]:
-        """Register the decorated class as `name`.
+        """Register the decorated class as `name`, and set its `type_name`.
 
         Raises:
             ValueError: the name is taken and `override` is not set.
@@ -44,6 +51,7 @@ class Registry(Generic[T]):
         """
 
         def register(cls: type[T]) -> type[T]:
+            cls.type_name = name
             owner = self._owner(name)
             if owner in ("", cls.__module__):
                 self._classes[name] = cls
@@ -83,9 +91,9 @@ class Registry(Generic[T]):
         """Return the modules of the package by the plugin names they register."""
         if self._modules is None:
             self._modules = {}
-            for folder in importlib.import_module(self._package).__path__:
+            for folder in importlib.import_module(self.package).__path__:
                 for file in sorted(Path(folder).glob("[!_]*.py")):
-                    module = f"{self._package}.{file.stem}"
+                    module = f"{self.package}.{file.stem}"
                     for name in self._registered_in(file):
                         other = self._modules.setdefault(name, module)
                         if other != module:
@@ -109,7 +117,7 @@ class Registry(Generic[T]):
         if self._loaded:
             return
         self._loaded = True
-        for point in _entry_points().get(self._package, ()):
+        for point in _entry_points().get(self.package, ()):
             try:
                 point.load()
             except (ImportError, AttributeError) as exc:

@@ -1,13 +1,16 @@
-"""Interface of the conversation on a pull request or merge request."""
+"""Interfaces of a conversation on a pull request or merge request, and of issues about a suite."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from ci_eval.forge.rest import GONE, HostError, LimitedError
 from ci_eval.records.errors import CiEvalError, ExitCode
 
+LIMIT = 65_536
+"""Maximum length of a comment on GitHub, in characters; longer ones on GitLab would not be read."""
 _MARKED = re.compile(r"<!-- ci-eval:v1 id=[^ ]{1,300} -->")
 """The first line of a comment of any suite."""
 
@@ -86,35 +89,55 @@ def is_marked(body: str) -> bool:
     return bool(_MARKED.fullmatch(first_line(body)))
 
 
-class Thread(Protocol):
+class Thread(ABC):
     """A conversation with concurrent writers.
 
     All methods raise `PostingError` if the host cannot be reached or refuses.
     """
 
-    limit: int
-    """The longest body, in characters."""
-
+    @abstractmethod
     async def own(self) -> list[Comment]:
         """Return our own comments, recognised by author and first line, oldest first."""
-        ...
 
+    @abstractmethod
     async def add(self, body: str) -> Comment:
         """Add a comment at the end."""
-        ...
 
+    @abstractmethod
     async def edit(self, comment: Comment, body: str) -> None:
         """Replace the text of a comment."""
-        ...
 
     async def earlier(self, comment: Comment) -> list[str]:
-        """Return earlier texts of a comment, newest first, if the host keeps them."""
-        ...
+        """Return earlier texts of a comment, newest first; none if the host does not keep them."""
+        del comment
+        return []
 
+    @abstractmethod
     async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
         """Minimize or fold a comment."""
-        ...
 
+    @abstractmethod
     async def remove(self, comment: Comment) -> None:
         """Delete a comment."""
-        ...
+
+
+class NewIssue(NamedTuple):
+    """A new issue, apart from its text."""
+
+    title: str
+    labels: tuple[str, ...] = ()
+    assignees: tuple[str, ...] = ()
+    """User names."""
+
+
+class IssueThread(Thread):
+    """The open issues about a suite: adding a comment opens one, removing a comment closes it."""
+
+    async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
+        """Close an issue that was replaced by another one."""
+        del reason
+        await self.remove(comment)
+
+    @abstractmethod
+    async def close(self, issue: Comment, said: str) -> None:
+        """Close an issue after a last comment `said`."""

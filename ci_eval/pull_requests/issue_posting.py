@@ -10,13 +10,17 @@ from contextlib import asynccontextmanager
 
 from ci_eval.forge.ci_job import run_link
 from ci_eval.forge.github import connected
-from ci_eval.pull_requests import gitlab_issues, sticky_comment
+from ci_eval.pull_requests import gitlab_thread, sticky_comment
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_sections import Section, read
-from ci_eval.pull_requests.comment_thread import PostingError, posting_errors
-from ci_eval.pull_requests.github_issues import GitHubIssues
-from ci_eval.pull_requests.run_posting import PATIENCE_S, Place, section, warn
-from ci_eval.pull_requests.suite_issues import IssueThread, NewIssue
+from ci_eval.pull_requests.comment_thread import (
+    IssueThread,
+    NewIssue,
+    PostingError,
+    posting_errors,
+)
+from ci_eval.pull_requests.github_thread import GitHubIssues
+from ci_eval.pull_requests.run_posting import Place, patience, section, warn
 from ci_eval.records.findings import Report
 from ci_eval.reporters.issue import Issue
 from ci_eval.runtime.context import RunContext, in_actions, in_gitlab
@@ -66,8 +70,8 @@ def _post(
         terminal(f"ci-eval: {suite} did not pass", _MAX_TITLE), options.labels, options.assignees
     )
 
-    async def patiently() -> Iterable[str]:
-        async with asyncio.timeout(PATIENCE_S), _opened(new, context) as thread:
+    async def work() -> Iterable[str]:
+        async with patience(), _opened(new, context) as thread:
             found = written(Place.of(thread, _commit(context.env), context.env))
             options = Options(mode="update")
             posted = await sticky_comment.post(thread, [found], options, wanted=wanted)
@@ -77,19 +81,16 @@ def _post(
             return filter(None, (posted.url and f"issue {status}: {posted.url}", posted.note))
 
     try:
-        for line in asyncio.run(patiently()):
+        for line in asyncio.run(work()):
             context.say(line)
     except PostingError as exc:
         warn(f"no issue: {exc}", exc.hint, context)
-    except TimeoutError:
-        message = f"it may or may not have been written: timed out after {PATIENCE_S:g} s"
-        warn(f"no issue: {message}", "", context)
 
 
 @asynccontextmanager
 async def _opened(new: NewIssue, context: RunContext) -> AsyncIterator[IssueThread]:
     if in_gitlab(context.env):
-        async with gitlab_issues.opened(context, new) as thread:
+        async with gitlab_thread.opened_issues(context, new) as thread:
             yield thread
         return
     with posting_errors():

@@ -14,7 +14,7 @@ from pathlib import Path
 from ci_eval.forge.github import BROKEN_ARCHIVE, GitHub
 from ci_eval.pull_requests.comment_sections import MAX_SECTIONS
 from ci_eval.records.cases import Stored
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import Markdown
 from ci_eval.run_files.file_names import REPORT_FILE
@@ -84,17 +84,17 @@ async def reports(github: GitHub, artifacts: list[Artifact]) -> AsyncIterator[Re
             yield exc
     for each in artifacts[MAX_ARTIFACTS:]:
         message = f"was not read: the maximum is {MAX_ARTIFACTS} artifacts per run"
-        yield _error(message, f"artifact {each.name[:MAX_NAME]!r}")
+        yield UsageError(message, file=f"artifact {each.name[:MAX_NAME]!r}")
 
 
 async def _report(github: GitHub, artifact: Artifact, shown: str) -> Report:
     if (size := artifact.size_in_bytes) > MAX_BODY:
         message = f"has {size:,} bytes; the maximum is {MAX_BODY:,}: upload only report.json"
-        raise _error(message, shown)
+        raise UsageError(message, file=shown)
     path = f"actions/artifacts/{artifact.id}/zip"
     archive = None if artifact.expired else await github.download(path, needs=NEEDS)
     if archive is None:
-        raise _error("has expired and cannot be published", shown)
+        raise UsageError("has expired and cannot be published", file=shown)
     return read(archive, shown)
 
 
@@ -109,30 +109,30 @@ def read(archive: bytes, shown: str) -> Report:
     try:
         text = _member(archive, shown).decode("utf-8-sig")
     except UnicodeDecodeError as exc:
-        raise _error(f"byte {exc.object[exc.start]:#04x} is not UTF-8", inside) from exc
+        raise UsageError(f"byte {exc.object[exc.start]:#04x} is not UTF-8", file=inside) from exc
     except (*BROKEN_ARCHIVE, OSError) as exc:
-        raise _error("is not a readable ZIP archive", shown) from exc
+        raise UsageError("is not a readable ZIP archive", file=shown) from exc
     return checked(report_in(text, shown=inside, limits=LIMITS), inside)
 
 
 def _member(archive: bytes, shown: str) -> bytes:
     if archive.count(_ENTRY) > MAX_MEMBERS:
-        raise _error(f"contains more than {MAX_MEMBERS:,} files", shown)
+        raise UsageError(f"contains more than {MAX_MEMBERS:,} files", file=shown)
     with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
         # All other files are ignored.
         members = [each for each in zipped.infolist() if each.filename == REPORT_FILE]
         if len(members) != 1:
             message = f"expected one {REPORT_FILE} at its top level, found {len(members)}"
-            raise _error(message, shown)
+            raise UsageError(message, file=shown)
         (member,) = members
         methods = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED
         if member.flag_bits & _ENCRYPTED or member.compress_type not in methods:
-            raise _error("uses a compression or encryption that GitHub never uses", shown)
+            raise UsageError("uses a compression or encryption that GitHub never uses", file=shown)
         with zipped.open(member) as packed:
             found = packed.read(LIMITS.text + 1)
     # The size stated in the archive may be wrong.
     if max(member.file_size, len(found)) > LIMITS.text:
-        raise _error(f"is larger than {LIMITS.text >> 20} MiB", f"{shown}/{REPORT_FILE}")
+        raise UsageError(f"is larger than {LIMITS.text >> 20} MiB", file=f"{shown}/{REPORT_FILE}")
     return found
 
 
@@ -145,7 +145,7 @@ def reports_in(given: Sequence[str]) -> Iterator[Report | UsageError]:
         paths = _paths(Path(each))
         if len(paths) > MAX_ARTIFACTS:
             message = f"contains {len(paths):,} reports; the maximum is {MAX_ARTIFACTS}"
-            yield UsageError(problems=[Problem(message, each)])
+            yield UsageError(message, file=each)
             continue
         for path in paths:
             try:
@@ -175,22 +175,22 @@ def checked(report: Report, shown: str) -> Report:
     meta = report.meta
     if not 0 < len(meta.suite) <= MAX_NAME:
         message = f"expected 1 to {MAX_NAME} characters, found {len(meta.suite):,}"
-        raise _error(message, shown, "meta.suite")
+        raise UsageError(message, file=shown, where="meta.suite")
     for where, found, most in (
         ("meta.job", len(meta.job), MAX_JOB),
         ("groups", len(report.groups), MAX_GROUPS),
         ("worst", len(report.worst), MAX_WORST),
     ):
         if found > most:
-            raise _error(f"is longer than {most:,}", shown, where)
+            raise UsageError(f"is longer than {most:,}", file=shown, where=where)
     if not _fits_together(report):
-        raise _error(_CONTRADICTS, shown)
+        raise UsageError(_CONTRADICTS, file=shown)
     # A forged report may be inconsistent in any way.
     errors = (ArithmeticError, AttributeError, LookupError, TemplateError, TypeError, ValueError)
     try:
         Markdown().body(report, lambda _: False)
     except errors as exc:
-        raise _error(_CONTRADICTS, shown) from exc
+        raise UsageError(_CONTRADICTS, file=shown) from exc
     return report
 
 
@@ -203,7 +203,3 @@ def _fits_together(report: Report) -> bool:
     judged = totals.passed + totals.failed + totals.accepted
     blocks = any(each.severity in ("blocks", "incomplete") for each in verdict.reasons)
     return verdict.outcome != "passed" or (judged > 0 and not blocks)
-
-
-def _error(message: str, shown: str, where: str = "") -> UsageError:
-    return UsageError(problems=[Problem(message, shown, where=where)])

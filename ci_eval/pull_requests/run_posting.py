@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import NamedTuple, Self
 
 from ci_eval.forge.ci_job import run_link
@@ -26,8 +27,6 @@ PATIENCE_S = 300.0
 """Timeout for all posting of a job."""
 MAX_TEXT = 60_000
 """Maximum length of the section of one job: GitHub accepts 65,536 characters in total."""
-
-
 _READS = "pull requests from forks and from Dependabot get a read-only token"
 _DEFERRED = f"{_READS}; post their reports with `ci-eval publish` (guide: forks)"
 
@@ -103,19 +102,32 @@ def post_as(
     Also creates a check run for each of the `reports`, if configured.
     """
 
-    async def patiently() -> Posted:
-        async with asyncio.timeout(PATIENCE_S):
+    async def work() -> Posted:
+        async with patience():
             if in_gitlab(context.env):
                 return await _on_gitlab(write, options, context)
             return await _on_github(write, options, context, reports)
 
     try:
-        return asyncio.run(patiently())
+        return asyncio.run(work())
     except PostingError as exc:
         return _not_posted(exc, context)
-    except TimeoutError:
+
+
+@asynccontextmanager
+async def patience() -> AsyncIterator[None]:
+    """Limit the time of all posting.
+
+    Raises:
+        PostingError: it takes too long.
+
+    """
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield
+    except TimeoutError as exc:
         message = f"it may or may not have been written: timed out after {PATIENCE_S:g} s"
-        return _not_posted(PostingError(message), context)
+        raise PostingError(message) from exc
 
 
 def _not_posted(exc: PostingError, context: RunContext) -> Posted:
@@ -197,7 +209,7 @@ def warn(message: str, hint: str, context: RunContext) -> None:
 
 def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -> Section:
     """Return the section of `report` in the comment, with a `note` below the verdict."""
-    room = min(MAX_TEXT, place.thread.limit) - len(note) - 2
+    room = MAX_TEXT - len(note) - 2
     text = writes.body(report, lambda found: len(found) <= room)
     if note:
         decision, _, rest = text.partition("\n\n")

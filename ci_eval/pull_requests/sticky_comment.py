@@ -23,7 +23,7 @@ from ci_eval.pull_requests.comment_sections import (
     newest_commit,
     read,
 )
-from ci_eval.pull_requests.comment_thread import Comment, PostingError, Thread
+from ci_eval.pull_requests.comment_thread import LIMIT, Comment, PostingError, Thread
 from ci_eval.reporters.markdown import marker
 from ci_eval.runtime.retry import Backoff
 
@@ -179,13 +179,13 @@ class _Writer:
     def _says(self, main: Comment, found: Sequence[Section], wanted: tuple[Section, ...]) -> bool:
         """Return True if a comment has all sections; before the first write, also the same text."""
         if self.status == "unchanged":
-            return as_stored(main.body) == compose(wanted, self.thread.limit)
+            return as_stored(main.body) == compose(wanted, LIMIT)
         # Writers may shorten texts differently.
         return {_key(each) for each in found} == {_key(each) for each in wanted}
 
     async def _write(self, view: _View) -> None:
         """Write the comment; if the outcome is unknown, the next check finds out."""
-        body = compose(view.sections, self.thread.limit)
+        body = compose(view.sections, LIMIT)
         self.doubt = None
         try:
             if view.main is None:

@@ -74,12 +74,20 @@ class CiEvalError(Exception):
 
     exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL_ERROR
 
-    def __init__(
-        self, message: str = "", *, hint: str = "", problems: Iterable[Problem] = ()
+    def __init__(  # noqa: PLR0913  # the parts of a problem
+        self,
+        message: str = "",
+        *,
+        file: str = "",
+        line: int | None = None,
+        where: str = "",
+        hint: str = "",
+        problems: Iterable[Problem] = (),
     ) -> None:
-        self.problems = tuple(problems) or (Problem(message),)
+        own = Problem(message, file, line, where)
+        self.problems = tuple(problems) or (own,)
         self.hint = hint
-        super().__init__(message or "\n".join(map(str, self.problems)))
+        super().__init__(str(own) or "\n".join(map(str, self.problems)))
 
 
 class UsageError(CiEvalError):

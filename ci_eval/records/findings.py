@@ -9,6 +9,7 @@ from ci_eval.records.cases import SCHEMA_VERSION, Record, Stored
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ModelChange, ServedModel, changed_models
 from ci_eval.records.results import JudgeUsage, RunMeta, Tier, TrialResult
+from ci_eval.records.trials import Place
 
 
 class GroupKey(Record):
@@ -65,11 +66,21 @@ class Together(Stored):
     outcome: Outcome
 
 
-class CaseChange(Stored):
-    """The change of one case under one criterion."""
+class _OfCase(Stored):
+    """Something about one case under one criterion."""
 
     group: GroupKey
     case: str
+
+    @property
+    def place(self) -> Place:
+        """The case with its agent."""
+        return Place(self.group.agent, self.group.evalset, self.case)
+
+
+class CaseChange(_OfCase):
+    """The change of one case under one criterion."""
+
     change: Literal["newly_failing", "fixed", "dropped", "newly_erring"]
     value: Value | None
     baseline: Value | None
@@ -96,11 +107,9 @@ class CaseChange(Stored):
     """Why the gate ignores it."""
 
 
-class Flaky(Stored):
+class Flaky(_OfCase):
     """One case that both passes and fails in the baseline."""
 
-    group: GroupKey
-    case: str
     failed: Count
     """Failed trials."""
     trials: Count

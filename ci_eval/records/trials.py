@@ -18,6 +18,14 @@ _MAX_COMPARED = 2_000
 """Maximum number of characters of two messages to compare."""
 
 
+class Place(NamedTuple):
+    """One case with one agent."""
+
+    agent: str
+    evalset: str
+    case: str
+
+
 class TrialKey(Record):
     """The identity of a trial in journal, baseline, JUnit and comment."""
 
@@ -28,9 +36,9 @@ class TrialKey(Record):
     """Index of the repeat, from 0."""
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def place(self) -> Place:
         """The agent, the evalset and the case."""
-        return self.agent, self.evalset, self.case
+        return Place(self.agent, self.evalset, self.case)
 
     @property
     def shown(self) -> str:

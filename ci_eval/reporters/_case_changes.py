@@ -4,38 +4,21 @@ from typing import Literal, NamedTuple
 
 from ci_eval.records.findings import CaseChange, Delta, Report
 from ci_eval.records.results import RunMeta, Tier
-from ci_eval.records.trials import TrialKey
+from ci_eval.records.trials import Place
 from ci_eval.text.html_templates import fragment
 
 Kind = Literal["broke", "lower", "suspected", "noise", "in_base"]
 KINDS: tuple[Kind, ...] = ("broke", "lower", "suspected", "noise", "in_base")
 
 
-class Place(NamedTuple):
-    """One case with one agent."""
-
-    agent: str
-    evalset: str
-    case: str
-
-    @classmethod
-    def of(cls, key: TrialKey) -> "Place":
-        """Return the place of a trial."""
-        return cls(key.agent, key.evalset, key.case)
-
-    @classmethod
-    def of_change(cls, change: CaseChange) -> "Place":
-        """Return the place of a change."""
-        return cls(change.group.agent, change.group.evalset, change.case)
-
-    def named(self, meta: RunMeta) -> str:
-        """Return the name of the case, with evalset and agent if there are several."""
-        parts = (
-            self.agent if len(meta.agents) > 1 else "",
-            self.evalset if len(meta.evalsets) > 1 else "",
-            self.case,
-        )
-        return "/".join(part for part in parts if part)
+def named(place: Place, meta: RunMeta) -> str:
+    """Return the name of a case, with evalset and agent if there are several."""
+    parts = (
+        place.agent if len(meta.agents) > 1 else "",
+        place.evalset if len(meta.evalsets) > 1 else "",
+        place.case,
+    )
+    return "/".join(part for part in parts if part)
 
 
 def page_of_case(meta: RunMeta, place: Place) -> str:
@@ -80,7 +63,7 @@ def worsened(report: Report) -> dict[Place, tuple[Worsening, ...]]:
     found.sort(key=_rank)
     by_place: dict[Place, tuple[Worsening, ...]] = {}
     for each in found:
-        place = Place.of_change(each.change)
+        place = each.change.place
         by_place[place] = (*by_place.get(place, ()), each)
     return by_place
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from ci_eval.records.findings import Comparison, Excused, Report
 from ci_eval.records.results import RunMeta
-from ci_eval.reporters._case_changes import Place
+from ci_eval.records.trials import Place
+from ci_eval.reporters._case_changes import named
 from ci_eval.reporters._criteria_rows import Mark
 from ci_eval.reporters._notable_cases import MAX_NAMED, Some
 from ci_eval.run_files import report_phrases
@@ -107,11 +108,11 @@ def flaky_cases(report: Report) -> Iterator[FlakyCase]:
     """Yield the flaky cases of the baseline that the report contains."""
     found: dict[Place, dict[str, list[str]]] = {}
     for each in report.comparison.flaky if report.comparison else ():
-        rates = found.setdefault(Place(each.group.agent, each.group.evalset, each.case), {})
+        rates = found.setdefault(each.place, {})
         rates.setdefault(report_phrases.rate(each), []).append(each.group.criterion)
     for place, rates in found.items():
         pairs = tuple((tuple(criteria), rate) for rate, criteria in rates.items())
-        yield FlakyCase(place.named(report.meta), pairs)
+        yield FlakyCase(named(place, report.meta), pairs)
 
 
 def excuses_of(comparison: Comparison, meta: RunMeta) -> Iterator[Excuse]:

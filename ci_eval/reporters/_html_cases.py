@@ -17,7 +17,6 @@ from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Trace
-from ci_eval.reporters._case_changes import Place
 from ci_eval.reporters._evidence import exhibits_of, response_words, wrapped
 from ci_eval.reporters._html_index import CaseIndex, dumped
 from ci_eval.reporters._judge_evidence import cited
@@ -61,7 +60,7 @@ class CaseData:
     def read(self, results: Iterable[TrialResult], conversations: Conversations) -> None:
         """Add the results of a run."""
         for result in results:
-            case = self.index.number(Place.of(result.key))
+            case = self.index.number(result.key.place)
             is_calm = result.status in _PASSING
             # The first trial shows the conversation; for other passing trials, scores suffice.
             is_shown = case is None or not is_calm
@@ -72,10 +71,10 @@ class CaseData:
     def read_before(self, results: Iterable[TrialResult], conversations: Conversations) -> None:
         """Add the trials without the change, for the cases that changed or did not pass."""
         changes = self.report.comparison.changes if self.report.comparison else ()
-        wanted = {*map(Place.of_change, changes), *(Place.of(r.key) for r in self.report.worst)}
+        wanted = {*(each.place for each in changes), *(r.key.place for r in self.report.worst)}
         for result in results:
-            case = self.index.number(Place.of(result.key))
-            if case is not None and Place.of(result.key) in wanted:
+            case = self.index.number(result.key.place)
+            if case is not None and result.key.place in wanted:
                 trial = _trial(result, conversations.of(result.key))
                 self.index.add_before(case, self._add(trial, 0))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ci_eval.records.findings import GroupKey, Report
 from ci_eval.records.results import TrialResult
-from ci_eval.reporters._case_changes import Place
+from ci_eval.records.trials import Place
 from ci_eval.reporters._report_page import run_command
 from ci_eval.run_files import report_phrases
 
@@ -56,7 +56,7 @@ class CaseIndex:
 
     def add(self, result: TrialResult, trial: int, gist: str) -> None:
         """Add a result and the number of its trial, with the gist of its case if it is new."""
-        place = Place.of(result.key)
+        place = result.key.place
         number = self.number(place)
         if number is None:
             number = self._begin(place)
@@ -169,9 +169,9 @@ class CaseIndex:
         found: dict[Place, str] = {}
         comparison = self._report.comparison
         for flaky in comparison.flaky if comparison else ():
-            found[Place(flaky.group.agent, flaky.group.evalset, flaky.case)] = "k"
+            found[flaky.place] = "k"
         for change in comparison.changes if comparison else ():
-            place = Place.of_change(change)
+            place = change.place
             if change.excused:
                 found[place] = "q"
             elif found.get(place) not in ("b", "q"):
@@ -190,7 +190,7 @@ class CaseIndex:
         """Return how cases changed: criterion, score before and now, and the trials."""
         found: dict[int, list[list[str | float | None]]] = {}
         for each in self._report.comparison.changes if self._report.comparison else ():
-            number = self.number(Place.of_change(each))
+            number = self.number(each.place)
             if number is not None:
                 row = [each.group.criterion, each.baseline, each.value, report_phrases.trials(each)]
                 found.setdefault(number, []).append(row)

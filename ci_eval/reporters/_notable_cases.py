@@ -9,13 +9,8 @@ from typing import Generic, Literal, Self, TypeVar
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta, Score, Tier, TrialResult
-from ci_eval.reporters._case_changes import (
-    Kind,
-    Place,
-    Worsening,
-    page_of_case,
-    worsened,
-)
+from ci_eval.records.trials import Place
+from ci_eval.reporters._case_changes import Kind, Worsening, named, page_of_case, worsened
 from ci_eval.reporters._evidence import Exhibit, different_calls, differing, exhibits_of
 from ci_eval.run_files import report_phrases
 
@@ -168,7 +163,7 @@ class Findings:
         """The worst result of each case with a result in the report."""
         found: dict[Place, TrialResult] = {}
         for result in self.report.worst:
-            found.setdefault(Place.of(result.key), result)
+            found.setdefault(result.key.place, result)
         return found
 
     @cached_property
@@ -197,13 +192,9 @@ class Findings:
             for changes in self._worsened.values()
         )
 
-    def noise(self) -> Iterator[str]:
-        """Yield the names of the cases that got worse, probably by chance."""
-        yield from (place.named(self.report.meta) for place in self._of_kind("noise"))
-
-    def in_base(self) -> Iterator[str]:
-        """Yield the names of the cases that also fail with the merge base."""
-        yield from (place.named(self.report.meta) for place in self._of_kind("in_base"))
+    def names(self, kind: Kind) -> Iterator[str]:
+        """Yield the names of the cases whose most serious worsening is of this kind."""
+        return (named(place, self.report.meta) for place in self._of_kind(kind))
 
     def _of_kind(self, kind: Kind) -> Mapping[Place, tuple[Worsening, ...]]:
         return {p: changes for p, changes in self._worsened.items() if changes[0].kind == kind}
@@ -291,7 +282,7 @@ class Findings:
         meta, result = self.report.meta, self._results.get(place)
         return Finding(
             place=place,
-            name=place.named(meta),
+            name=named(place, meta),
             lines=tuple(_without_repeats(lines)),
             asked=_asked(result) if result else "",
             source=_source(meta, place, result),
@@ -305,7 +296,7 @@ class Findings:
         first: dict[tuple[str, str], tuple[str, str, str]] = {}
         for place, result in self._results.items():
             for cause, message in _errors(result):
-                affected.setdefault(cause, {})[place.named(self.report.meta)] = None
+                affected.setdefault(cause, {})[named(place, self.report.meta)] = None
                 source = _source(self.report.meta, place, result)
                 first.setdefault(cause, (message, _asked(result), source))
         all_known = sum(map(len, affected.values())) >= self.report.totals.errors

@@ -13,8 +13,9 @@ from datetime import timedelta
 
 from ci_eval.records.findings import Comparison, GroupSummary, Report, Totals, Vanished, Verdict
 from ci_eval.records.results import JudgeUsage, RunMeta
+from ci_eval.records.trials import Place
 from ci_eval.reporters import _comparison_parts
-from ci_eval.reporters._case_changes import Place
+from ci_eval.reporters._case_changes import named
 from ci_eval.reporters._criteria_rows import Row, first_rows, rows_of
 from ci_eval.reporters._notable_cases import Bounds, Cases, Findings, Some, Trouble
 from ci_eval.reporters._score_history import History, history_of
@@ -188,8 +189,8 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         broke=broke,
         lower=findings.worse("lower"),
         suspected=suspected,
-        noise=Some.of(findings.noise(), rows),
-        in_base=Some.of(findings.in_base(), rows),
+        noise=Some.of(findings.names("noise"), rows),
+        in_base=Some.of(findings.names("in_base"), rows),
         others_failed=max(report.totals.failed - findings.newly_failing, 0),
         failing=findings.failing(bounds.evidence if report.verdict.by_threshold else 0),
         failing_counts=report.verdict.by_threshold,
@@ -214,7 +215,7 @@ def _overrides(meta: RunMeta) -> list[str]:
 
 def _fixed(comparison: Comparison, meta: RunMeta) -> Iterable[str]:
     fixed = (each for each in comparison.changes if each.change == "fixed")
-    return dict.fromkeys(Place.of_change(each).named(meta) for each in fixed)
+    return dict.fromkeys(named(each.place, meta) for each in fixed)
 
 
 def _gone(each: Vanished) -> str:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Score, TrialResult
-from ci_eval.reporters._case_changes import Place, Worsening, worsened
+from ci_eval.reporters._case_changes import Worsening, worsened
 from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import counted, exact, score
 
@@ -61,20 +61,20 @@ class Outcomes:
 
     def baseline(self, result: TrialResult, criterion: str) -> float | None:
         """Return the baseline's value if the case got worse under `criterion`."""
-        changes = (each.change for each in self.worsened.get(Place.of(result.key), ()))
+        changes = (each.change for each in self.worsened.get(result.key.place, ()))
         return next((each.baseline for each in changes if each.group.criterion == criterion), None)
 
     def _suspected(self, result: TrialResult) -> Iterator[Worsening]:
         """Yield the possible regressions that this trial shows."""
         failed = {each.name for each in result.scores if each.status is Status.FAILED}
-        for worsening in self.worsened.get(Place.of(result.key), ()):
+        for worsening in self.worsened.get(result.key.place, ()):
             if worsening.kind == "suspected" and worsening.change.group.criterion in failed:
                 yield worsening
 
     def _regressed(self, result: TrialResult) -> Iterator[tuple[Worsening, str]]:
         """Yield the regressions that this trial shows, with messages; other repeats may pass."""
         scores = {each.name: each for each in result.scores}
-        for worsening in self.worsened.get(Place.of(result.key), ()):
+        for worsening in self.worsened.get(result.key.place, ()):
             shown = scores.get(worsening.change.group.criterion)
             if worsening.kind in ("broke", "lower") and shown and _shows(worsening, shown):
                 before = score(worsening.change.baseline)

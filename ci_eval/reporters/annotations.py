@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 from ci_eval.plugins.points import Reporter, reporter
 from ci_eval.records.findings import Report
 from ci_eval.records.results import TrialResult
-from ci_eval.reporters._case_changes import Place
+from ci_eval.records.trials import Place
+from ci_eval.reporters._case_changes import named
 from ci_eval.reporters._trial_outcomes import MAX_PATH, Outcome, Outcomes
 from ci_eval.run_files import report_phrases
 from ci_eval.runtime.storage.gs_uri import is_place
@@ -100,7 +101,7 @@ def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
     seen: set[Place] = set()
     shared: dict[tuple[str, ...], tuple[TrialResult, Outcome, int]] = {}
     for result in results:
-        outcome, place = outcomes.of(result), Place.of(result.key)
+        outcome, place = outcomes.of(result), result.key.place
         if not outcome or place in seen:
             continue
         level, what = _judged(outcome, failing_blocks=failing_blocks)
@@ -120,13 +121,13 @@ def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
 
 
 def _note(report: Report, result: TrialResult, outcome: Outcome, what: str, level: Level) -> Note:
-    place = Place.of(result.key)
+    place = result.key.place
     evalset = report.meta.evalsets.get(place.evalset)
     # GitHub cannot show a line of an object in a bucket.
     path = evalset.path if evalset else ""
     if is_place(path) or len(path) > MAX_PATH:
         path = ""
-    title = f"{place.named(report.meta)}: {what}"
+    title = f"{named(place, report.meta)}: {what}"
     return Note(level, title, outcome.message, path, result.line if path else None)
 
 

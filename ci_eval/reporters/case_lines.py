@@ -8,7 +8,7 @@ from ci_eval.records.cases import Invocation, Json, Status, ToolCall
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.stated_expectations import states
-from ci_eval.records.trials import Trace, TrialKey
+from ci_eval.records.trials import Place, Trace
 from ci_eval.reporters._evidence import (
     Exhibit,
     call_lines,
@@ -64,26 +64,23 @@ def failure_lines(report: Report, *, most: int, lines: int, width: int) -> Itera
         causes = counted(left_out, "more cause")
         yield (Span(f"… and {causes} of errors; --show N shows more"),)
         yield ()
-    failed = max(sum(group.total for group in groups), _failed(report))
+    failed = sum(group.total for group in groups)
+    if report.verdict.by_threshold:
+        failed = max(failed, report.totals.failed)
     told = sum(1 + len(finding.alike) for finding in shown)
     if shown and failed > told:
         yield (Span(f"… and {counted(failed - told, 'more case')}; --show N shows more"),)
         yield ()
 
 
-def _failed(report: Report) -> int:
-    return report.totals.failed if report.verdict.by_threshold else 0
-
-
-def first_case(report: Report) -> TrialKey | None:
+def first_case(report: Report) -> Place | None:
     """Return the case to look at first."""
-    found = Findings(report, Bounds(evidence=0, lines=0, rows=0)).first()
-    return TrialKey(agent=found.agent, evalset=found.evalset, case=found.case) if found else None
+    return Findings(report, Bounds(evidence=0, lines=0, rows=0)).first()
 
 
 def flaked_cases(report: Report) -> list[str]:
     """Return the names of the cases that got worse, probably by chance."""
-    return list(Findings(report, Bounds(evidence=0, lines=0, rows=0)).noise())
+    return list(Findings(report, Bounds(evidence=0, lines=0, rows=0)).names("noise"))
 
 
 def trial_lines(

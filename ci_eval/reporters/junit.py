@@ -17,7 +17,7 @@ from ci_eval.records.cases import Status
 from ci_eval.records.findings import Comparison, Delta, Report
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
-from ci_eval.reporters._case_changes import Place, page_of_case
+from ci_eval.reporters._case_changes import page_of_case
 from ci_eval.reporters._evidence import exhibits_of, wrapped
 from ci_eval.reporters._trial_outcomes import MAX_PATH, Outcome, Outcomes
 from ci_eval.run_files import report_phrases
@@ -220,7 +220,7 @@ class _Document:
             lines = [message]
         elif count > 1:
             lines.append(f"{count} trials of this suite have this error.")
-        if address := page_of_case(self.report.meta, Place.of(result.key)):
+        if address := page_of_case(self.report.meta, result.key.place):
             lines.append(f"Report: {address}")
         attributes = {"message": terminal(message, _MAX_MESSAGE)}
         if outcome.kind == "skipped":

@@ -16,6 +16,7 @@ from ci_eval.plugins.points import Reporter
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Comparison, GroupSummary, Metered, Report
 from ci_eval.records.results import Run, RunMeta, TrialResult
+from ci_eval.records.trials import Place
 from ci_eval.run.arms import NOT_CONFIRMED, Confirmation
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Tally
@@ -80,13 +81,13 @@ def worst_results(
     changes = sorted(comparison.changes if comparison else (), key=lambda each: not each.certain)
     worse = [each for each in changes if each.change != "fixed" and not each.excused]
     bad = (Status.FAILED, Status.ERROR)
-    wanted = [(each.group.agent, each.group.evalset, each.case) for each in worse]
+    wanted = [each.place for each in worse]
     statuses = columns.statuses(run.meta.criteria, exempt)
     wanted += [place for place, status in statuses if status in bad]
     chosen = {place: rank for rank, place in enumerate([*dict.fromkeys(wanted)][:limit])}
     if not chosen:
         return
-    found: dict[tuple[str, str, str], TrialResult] = {}
+    found: dict[Place, TrialResult] = {}
     for result in run.results():
         place = result.key.place
         kept = found.get(place)

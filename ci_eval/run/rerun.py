@@ -18,15 +18,13 @@ from ci_eval.gate.compare import Examined, examine
 from ci_eval.gate.hard_break import Breaks
 from ci_eval.llm.gateway.calling_agents import replays
 from ci_eval.records.results import RunMeta
-from ci_eval.records.trials import Trial, TrialKey
+from ci_eval.records.trials import Place, Trial, TrialKey
 from ci_eval.run.collect import Tally
 from ci_eval.run.plan import Plan
 from ci_eval.run_files.score_column import Column
 from ci_eval.run_files.score_table import Past
 from ci_eval.run_files.shard_files import FurtherTrials
 
-Place = tuple[str, str, str]
-"""Agent, evalset and case."""
 _MOST_ROUNDS = 10
 """More rounds than any run has; confirming trials are numbered after these rounds."""
 
@@ -86,7 +84,7 @@ class Redraw:
     def of(cls, stored: FurtherTrials) -> "Redraw":
         """Return the trials that a plan stored."""
         confirming = {
-            (agent, evalset, case): range(*numbers)
+            Place(agent, evalset, case): range(*numbers)
             for agent, evalsets in stored.confirming.items()
             for evalset, cases in evalsets.items()
             for case, numbers in cases.items()
@@ -219,7 +217,7 @@ def _confirming(
         key, arm = each.group.key, examined.arms.get(each.group.key)
         draws = each.draws if arm else dict.fromkeys(each.suspects, (each.wanted, 0))
         for case, more in draws.items():
-            place = (key.agent, key.evalset, case)
+            place = Place(key.agent, key.evalset, case)
             columns = each.group.now, arm.before if arm else Column()
             for numbers, count, column in zip(found, more, columns, strict=True):
                 cell = column.get(case)

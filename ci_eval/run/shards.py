@@ -22,15 +22,13 @@ from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import UsageError
+from ci_eval.records.trials import Place
 from ci_eval.run.plan import Plan
 from ci_eval.run_files.score_table import Past
 from ci_eval.run_files.shard_files import Manifest, PlannedShard, Shard, ShardPlan
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.fingerprint import fingerprint
 from ci_eval.text.templates import counted
-
-Place = tuple[str, str, str]
-"""Agent, evalset and case."""
 
 
 def manifest_of(plan: Plan, context: RunContext) -> Manifest:
@@ -130,7 +128,7 @@ def durations(past: Sequence[Past]) -> dict[Place, list[float]]:
     found: dict[Place, list[float]] = {}
     for run in past:
         taken = {  # once, however many criteria there are
-            (agent, evalset, case): seconds
+            Place(agent, evalset, case): seconds
             for (agent, evalset, _), column in run.columns.groups.items()
             for case, seconds in zip(column, column.seconds.tolist(), strict=True)
             if seconds

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from ci_eval.records.cases import Json, Record
 from ci_eval.records.model_usage import ModelUsage
-from ci_eval.records.trials import Trace, Trial, TrialKey
+from ci_eval.records.trials import Place, Trace, Trial, TrialKey
 from ci_eval.run_files.file_names import UNDERWAY_FILE, make_report_folder
 from ci_eval.run_files.resume import Begun
 from ci_eval.text.fingerprint import of_question
@@ -37,7 +37,7 @@ def trace_line(trace: Trace, **more: Json) -> str:
     return _line(row | more)
 
 
-def read_traces(path: Path, place: tuple[str, str, str]) -> dict[TrialKey, Trace]:
+def read_traces(path: Path, place: Place) -> dict[TrialKey, Trace]:
     """Return the traces of an agent on a case of an evalset; the last one of each repeat counts.
 
     Lines that are damaged, or too long, are left out.

@@ -35,10 +35,10 @@ def named(key: GroupKey) -> str:
     return f"{key.criterion} on {key.evalset} with {key.agent}"
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], most: int = MAX_NAMED) -> str:
     """Return the first of `names` and the number of the others."""
-    shown = ", ".join(names[:MAX_NAMED])
-    return f"{shown} and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else shown
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def named_shards(names: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from ci_eval.records.findings import GroupKey
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.results import CriterionFacts, RunMeta, Score, TrialResult
+from ci_eval.records.trials import Place
 from ci_eval.run_files.score_cases import Cases
 from ci_eval.run_files.score_column import (
     CONFIRMING,
@@ -105,8 +106,8 @@ class Columns:
 
     def statuses(
         self, criteria: Facts, excused: Exempted = _NO_CASES
-    ) -> Iterator[tuple[tuple[str, str, str], Status]]:
-        """Yield each case, by agent, evalset and id, with its overall status.
+    ) -> Iterator[tuple[Place, Status]]:
+        """Yield each case, with its overall status.
 
         A case passes if all blocking criteria pass. Criteria that only inform or warn do not
         count, nor do `excused` cases of a group. A case without any counting criterion is skipped.
@@ -128,10 +129,10 @@ class Columns:
                     )
             for case, found in zip(self.evalsets[evalset].numbers, worst, strict=True):
                 if found is not None:
-                    yield (agent, evalset, case), found
+                    yield Place(agent, evalset, case), found
 
-    def unjudged(self, criteria: Facts) -> Iterator[tuple[str, str, str]]:
-        """Yield each case, by agent, evalset and id, to which no blocking criterion applies.
+    def unjudged(self, criteria: Facts) -> Iterator[Place]:
+        """Yield each case to which no blocking criterion applies.
 
         An error does not count: the criterion applies, but could not measure the case.
         """
@@ -144,7 +145,7 @@ class Columns:
                 for number, found in zip(column.numbers.tolist(), applies, strict=True):
                     judged[number] = judged.get(number, False) or (judges and found)
             yield from (
-                (agent, evalset, names[each]) for each, found in judged.items() if not found
+                Place(agent, evalset, names[each]) for each, found in judged.items() if not found
             )
 
     def _by_pair(self) -> dict[tuple[str, str], list[tuple[str, str, str]]]:

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from ci_eval.records.bounds import MAX_ROUND, Count, Repeat, Round, Seconds, Total
 from ci_eval.records.cases import SCHEMA_VERSION, Stored
+from ci_eval.records.trials import Place
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.stored_document import parsed, validated
@@ -115,11 +116,11 @@ class PlannedShard(Stored):
     """The ids of the cases, by agent and evalset."""
 
     @property
-    def places(self) -> Iterator[tuple[str, str, str]]:
-        """Each case, by agent, evalset and id."""
+    def places(self) -> Iterator[Place]:
+        """Each case, with its agent."""
         for agent, evalsets in self.cases.items():
             for evalset, cases in evalsets.items():
-                yield from ((agent, evalset, case) for case in cases)
+                yield from (Place(agent, evalset, case) for case in cases)
 
 
 class ShardPlan(Stored):

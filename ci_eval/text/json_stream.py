@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.text import json_text
 from ci_eval.text.yaml_files import MAX_WALKED, Loc, reading
 
@@ -73,9 +73,7 @@ class JsonFile:
             yield from _walk(_Cursor(file, self._shown, self._max_depth), arrays)
 
 
-def walk_lines(
-    path: Path, *, shown: str, refuse: Refuse, max_depth: int = json_text.MAX_DEPTH
-) -> Iterator[Element]:
+def walk_lines(path: Path, *, shown: str, refuse: Refuse) -> Iterator[Element]:
     """Yield the value of each line of a JSON Lines file.
 
     Blank lines are skipped; errors in a line are reported to `refuse`, with the line number.
@@ -89,10 +87,10 @@ def walk_lines(
         for number, line in enumerate(lines, 1):
             if len(line) > MAX_ELEMENT_CHARS:
                 message = f"has a line longer than {MAX_ELEMENT_CHARS >> 20} MiB"
-                raise UsageError(problems=[Problem(message, shown, number)])
+                raise UsageError(message, file=shown, line=number)
             if line.strip():
                 try:
-                    value = json_text.parse_json(line, max_depth=max_depth)
+                    value = json_text.parse_json(line)
                 except json_text.NotJsonError as exc:
                     refuse(str(exc), number)
                 else:
@@ -234,7 +232,7 @@ class _Cursor:
             self.refuse(str(exc))
 
     def refuse(self, message: str) -> NoReturn:
-        raise UsageError(problems=[Problem(message, self._shown, self.line)])
+        raise UsageError(message, file=self._shown, line=self.line)
 
     def _pass_to(self, end: int) -> None:
         self.line += self._text.count("\n", self._at, end)

@@ -277,7 +277,7 @@ def parse_strict(text: str, *, shown: str) -> JsonText:
         return JsonText(parse_json(text), shown, text)
     except NotJsonError as exc:
         line = 1 + text.count("\n", 0, exc.position)
-        raise UsageError(problems=[Problem(str(exc), shown, line)]) from exc
+        raise UsageError(str(exc), file=shown, line=line) from exc
 
 
 def parse_relaxed(text: str, *, shown: str) -> tuple[JsonText, list[Problem]]:

@@ -2,7 +2,7 @@
 
 import re
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple, TypeVar
 
@@ -77,6 +77,27 @@ def errors_in(error: ValidationError, model: type[BaseModel]) -> Iterator[Fault]
 def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[Loc, str]]:
     """Yield the location and the message of each error in a value of `model`."""
     return ((each.loc, each.message) for each in errors_in(error, model))
+
+
+def read_as(model: type[M], value: Any, refuse: Callable[[str, Loc], None]) -> M | None:
+    """Return `value` as a `model`; if it is invalid, pass its errors to `refuse`: return `None`."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as exc:
+        for loc, message in explain(exc, model):
+            refuse(message, loc)
+        return None
+
+
+def existing(value: Any, loc: Loc) -> tuple[tuple[int | str, ...], Any]:
+    """Return the steps of `loc` that exist in `value`, and the value there; unions add others."""
+    place: list[int | str] = []
+    for step in loc:
+        inside = isinstance(value, Mapping) and step in value
+        if inside or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
+            value = value[step]
+            place.append(step)
+    return tuple(place), value
 
 
 def described(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:

@@ -64,7 +64,7 @@ def reading(path: Path, *, shown: str, most: int = MAX_LINES) -> Iterator[IO[str
     try:
         if not path.is_file():
             what = "is not a file" if path.exists() else "no such file"
-            raise UsageError(problems=[Problem(what, shown)])
+            raise UsageError(what, file=shown)
         if path.stat().st_size > most:
             raise UsageError(problems=[_too_long(most, shown)])
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -72,8 +72,7 @@ def reading(path: Path, *, shown: str, most: int = MAX_LINES) -> Iterator[IO[str
     except UnicodeDecodeError as exc:
         raise UsageError(problems=[_not_utf8(path, shown)]) from exc
     except OSError as exc:
-        problem = Problem(f"cannot be read: {exc.strerror or exc}", shown)
-        raise UsageError(problems=[problem]) from exc
+        raise UsageError(f"cannot be read: {exc.strerror or exc}", file=shown) from exc
 
 
 def _too_long(most: int, shown: str) -> Problem:
@@ -171,14 +170,14 @@ def parse_yaml(text: str, *, shown: str) -> Document:
     if odd:
         found = f"the character U+{ord(odd[0]):04X} is not allowed in YAML"
         at = text.count("\n", 0, odd.start()) + 1
-        raise UsageError(problems=[Problem(found, shown, at)])
+        raise UsageError(found, file=shown, line=at)
     try:
         _refuse_deep(text, shown)
         root = yaml.compose(text, Loader=_loader())
         return Document(_Builder(shown).value(root), shown, root)
     except yaml.MarkedYAMLError as exc:
         cause, line = _cause(exc, text)
-        raise UsageError(problems=[Problem(f"is not YAML: {cause}", shown, line)]) from exc
+        raise UsageError(f"is not YAML: {cause}", file=shown, line=line) from exc
 
 
 def _cause(exc: Any, text: str) -> tuple[str, int | None]:
@@ -253,7 +252,7 @@ def _refuse_deep(text: str, shown: str) -> None:
             depth -= 1
         if depth > MAX_YAML_DEPTH:
             line = event.start_mark.line + 1
-            raise UsageError(problems=[Problem("is nested too deeply", shown, line)])
+            raise UsageError("is nested too deeply", file=shown, line=line)
 
 
 class _Builder:
@@ -336,4 +335,4 @@ class _Builder:
         self._refuse(node, f"the tag {node.tag.replace(_TAG, '!!')!r} is not supported")
 
     def _refuse(self, node: Any, message: str) -> NoReturn:
-        raise UsageError(problems=[Problem(message, self._shown, node.start_mark.line + 1)])
+        raise UsageError(message, file=self._shown, line=node.start_mark.line + 1)

@@ -17,7 +17,7 @@ from support.project import turn
 from support.report_language import EVIDENCE, make_report, make_results, streamed
 
 from ci_eval.records.results import JudgeUsage, Run
-from ci_eval.reporters._case_changes import Place, page_of_case
+from ci_eval.reporters._case_changes import page_of_case
 from ci_eval.reporters.html import Html
 from ci_eval.run_files.journal import trace_line
 from ci_eval.runtime.context import RunContext
@@ -122,7 +122,7 @@ def test_the_link_of_a_comment_opens_a_case(chromium: Any, tmp_path: Path) -> No
     named = result.model_copy(update={"key": key})
     path.write_text("".join(Html().render(report, streamed([named]))), "utf-8")
     meta = report.meta.model_copy(update={"page_url": path.as_uri()})
-    fragment = page_of_case(meta, Place.of(key)).partition(".html")[2]
+    fragment = page_of_case(meta, key.place).partition(".html")[2]
     assert Opened(chromium, path, fragment).tab.inner_text("#case h2") == name
 
 

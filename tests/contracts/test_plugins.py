@@ -72,7 +72,7 @@ def test_a_plugin_is_frozen_and_refuses_what_it_does_not_know(model: type[Plugin
 @pytest.mark.parametrize("registry", points.POINTS, ids=lambda registry: registry.kind)
 def test_what_the_modules_say_they_register_is_what_they_register(registry):
     said = list(registry)
-    package = importlib.import_module(registry._package)
+    package = importlib.import_module(registry.package)
     for module in pkgutil.iter_modules(package.__path__):
         if not module.name.startswith("_"):
             importlib.import_module(f"{package.__name__}.{module.name}")

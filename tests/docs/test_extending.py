@@ -20,7 +20,7 @@ from ci_eval.plugins.points import POINTS
 
 PAGE = ROOT / ".github/EXTENDING.md"
 COMMON, *EXAMPLES = sections(PAGE)
-GROUPS = {point._package for point in POINTS}
+GROUPS = {point.package for point in POINTS}
 
 
 def install(folder: Path) -> None:

@@ -22,16 +22,15 @@ from ci_eval.cli.baseline import baseline_command_output
 from ci_eval.cli.evalset import added_cases
 from ci_eval.cli.gate import (
     comparison_output,
-    explained_report,
-    explanation_output,
+    gate_command,
     power_analysis,
     power_output,
     verdict_explanation,
 )
 from ci_eval.cli.gate.power_costs import taken
 from ci_eval.cli.judge_check.calibrated_criterion import choose_of
-from ci_eval.cli.judge_check.calibration_scores import POINTERS
 from ci_eval.cli.judge_check.human_labels import read_labels
+from ci_eval.cli.judge_check.label_lines import POINTERS
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.forge.lineage import Lineage, event
@@ -140,7 +139,7 @@ def _show(report: Any, observed: Collected) -> None:
     for name in points.reporter:
         for _ in points.reporter[name]().render(report, observed.run.results):
             pass
-    explanation_output.show(verdict_explanation.explain(report))
+    comparison_output.show_explanation(verdict_explanation.explain(report))
     comparison_output.show_comparison(report, "the baseline")
     again = report_in(report.model_dump_json(), shown=SHOWN)
     assert again.verdict == report.verdict, "a report is read again"
@@ -183,10 +182,8 @@ def index(path: Path) -> None:
 
 def report_json(path: Path) -> None:
     """`gate explain`, of a report of one's own."""
-    report = explained_report.report_of(
-        str(path.rename(path.with_name("report.json"))), None, usual=None
-    )
-    explanation_output.show(verdict_explanation.explain(report))
+    report = gate_command.report_of(str(path.rename(path.with_name("report.json"))), None)
+    comparison_output.show_explanation(verdict_explanation.explain(report))
     comparison_output.show_comparison(report, "the baseline")
 
 

@@ -18,7 +18,7 @@ from support.report_language import streamed
 from ci_eval.cli.baseline.baseline_command_output import ShownRun, show_runs
 from ci_eval.cli.console import out_report, out_spans, say_problems
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.gate import explanation_output, verdict_explanation
+from ci_eval.cli.gate import comparison_output, verdict_explanation
 from ci_eval.cli.gate.comparison_output import show_comparison
 from ci_eval.cli.run.console_progress import Progress
 from ci_eval.forge.lineage import Lineage
@@ -185,7 +185,7 @@ def test_what_is_printed_of_comparisons_and_baselines_is_plain(
             runs = [ShownRun(**each.model_dump(), suite=meta.suite) for each in told.report.history]
             show_runs(runs, Lineage(base=meta.branch), meta.suite)
             usual = told.report.model_copy(update={"meta": meta.model_copy(update={"gate": {}})})
-            explanation_output.show(verdict_explanation.explain(usual))
+            comparison_output.show_explanation(verdict_explanation.explain(usual))
             assert_plain("".join(capsys.readouterr()))
 
 

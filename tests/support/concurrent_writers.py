@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ci_eval.pull_requests.comment_thread import Comment, PostingError, is_marked
+from ci_eval.pull_requests.comment_thread import Comment, PostingError, Thread, is_marked
 
 MAX_TURNS = 2000
 
@@ -47,12 +47,11 @@ async def at_once(_: str) -> str:
 
 
 @dataclass
-class Voice:
+class Voice(Thread):
     """One writer's way to it; `turn` says when, and what goes wrong: `lost` or `cut`."""
 
     talk: Talk
     turn: Callable[[str], Awaitable[str]] = at_once
-    limit: int = 65_536
 
     async def own(self) -> list[Comment]:
         await self._turn("own")

@@ -13,16 +13,14 @@ from ci_eval.cli.adk.adk_eval_options import Options, configured
 from ci_eval.cli.adk.adk_eval_result_files import Results, run_and_write
 from ci_eval.cli.adk.adk_eval_result_schema import EvalStatus
 from ci_eval.cli.exit_codes import EXIT_CODES
-from ci_eval.cli.output_files import refuse_recording
-from ci_eval.cli.output_folder import only_writer
+from ci_eval.cli.output_paths import only_writer, refuse_recording
 from ci_eval.cli.shared_options import adk_option, out_option, record_option
 from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.pull_requests.github_runner import publish
-from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
+from ci_eval.records.errors import CiEvalError, ExitCode, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.run.collect import Outputs
 from ci_eval.run.plan import Plan, plan
-from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 
@@ -67,7 +65,7 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
         enable=given["enable_features"],
         disable=given["disable_features"],
     )
-    folder, context = Path(out), replace(command_inputs.context_of(Path(CONFIG_FILE)), folder="")
+    folder, context = Path(out), replace(command_inputs.context_of(), folder="")
     env = context.env
     record = Path(given["record"]).absolute() if given["record"] else None
     isolation.close_memory()
@@ -132,7 +130,7 @@ def _refuse_same_ids(planned: Plan) -> None:
         eval_set_id = each.opened.header.eval_set_id
         if eval_set_id in seen:
             message = f"has the same id {eval_set_id!r} as {seen[eval_set_id]}"
-            raise UsageError(problems=[Problem(message, each.shown)])
+            raise UsageError(message, file=each.shown)
         seen[eval_set_id] = each.shown
 
 

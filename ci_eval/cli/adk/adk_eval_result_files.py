@@ -83,7 +83,8 @@ def run_and_write(
     `publish` gets the locations of the results, too.  Returns `None` if the run was interrupted.
 
     Raises:
-        UsageError: the folder or bucket is not writable; then nothing is run.
+        UsageError: the folder or bucket is not writable; then nothing is run.  Or a result cannot
+            be written.
 
     """
     kept = _history(agents, Storage(plan.config.gcs, context.env), context)
@@ -94,7 +95,12 @@ def run_and_write(
         results = Results(plan, outputs.folder / RUN_FILE, record, context.secrets)
 
         def write_and_publish(report: Report) -> None:
-            publish(report, results, _write_results(results, kept, context))
+            by_file = groupby(results.cases(), key=lambda each: (each.agent, each.evalset))
+            written = [
+                _write(kept, agent, (each.result for each in cases), context.now())
+                for (agent, _), cases in by_file
+            ]
+            publish(report, results, written)
 
         return run_watched(plan, context, replace(outputs, record=record), write_and_publish)
 
@@ -111,19 +117,6 @@ def _history(agents: str, storage: Storage, context: RunContext) -> History:
     if is_place(agents):
         return BucketHistory(storage.bucket(Place.parse(agents).bucket))
     return FolderHistory(Path(agents), context.root)
-
-
-def _write_results(results: Results, kept: History, context: RunContext) -> list[str]:
-    """Write a result for each agent and evalset, and return their locations.
-
-    Raises:
-        UsageError: one cannot be written.
-
-    """
-    return [
-        _write(kept, agent, (each.result for each in cases), context.now())
-        for (agent, _), cases in groupby(results.cases(), key=lambda each: each[:2])
-    ]
 
 
 def _write(kept: History, app: str, cases: Iterator[CaseResult], now: float) -> str:

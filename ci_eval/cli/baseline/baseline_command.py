@@ -4,8 +4,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.baseline.baseline_command_output import show_runs, shown_runs
-from ci_eval.cli.baseline.baseline_save_policy import why_not
-from ci_eval.cli.baseline.baseline_saving import save
+from ci_eval.cli.baseline.baseline_saving import save, why_not
 from ci_eval.cli.command_help import Group
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison

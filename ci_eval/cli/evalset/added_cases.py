@@ -1,5 +1,6 @@
 """New cases from a file, a prompt, or ADK's scenarios."""
 
+import asyncio
 import hashlib
 import json
 import re
@@ -8,11 +9,16 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from ci_eval.cli.adk.adk_eval_options import interpreter_of
 from ci_eval.cli.evalset.evalset_writers import read_back
 from ci_eval.config.open_evalset import open_evalset, reader_of
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.records.cases import AdkRecord, ConversationScenario, EvalCase, Json, SessionInput
-from ci_eval.records.errors import UsageError
+from ci_eval.records.errors import TrialError, UsageError
+from ci_eval.runtime import isolation
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.workers.user_function import UnderPython
+from ci_eval.runtime.workers.worker_pool import Adapter
 from ci_eval.text.json_text import JsonText, parse_strict
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import Document, parse_yaml, read_text
@@ -70,7 +76,7 @@ def from_scenarios(name: str, session: SessionInput | None, *, now: float) -> li
     """Return a case for each scenario in the file `name`, with the id that ADK gives it.
 
     The id is the beginning of the SHA-256 of the scenario as JSON with sorted keys.  A
-    persona without a description is hashed by its name; see `adk_scenario_ids`.
+    persona without a description is hashed by its name; see `with_adk_ids`.
 
     Raises:
         UsageError: the file is invalid; lists every problem.
@@ -132,3 +138,32 @@ def _validated(model: type[M], document: Document | JsonText) -> M:
 
 def _digest(value: Json) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def with_adk_ids(cases: list[EvalCase], agent: Path, context: RunContext) -> list[EvalCase]:
+    """Return `cases`, with ADK's ids for those whose scenario names a persona.
+
+    ADK hashes a scenario together with the description of the persona, which only ADK has, so the
+    agent's google-adk computes the ids.  If none is found for the `agent`, the cases keep their
+    ids, and a warning says so.
+    """
+    asked = {
+        number: case.conversation_scenario.model_dump(mode="json")
+        for number, case in enumerate(cases)
+        if case.conversation_scenario and isinstance(case.conversation_scenario.user_persona, str)
+    }
+    if not asked:
+        return cases
+    host = UnderPython(interpreter=interpreter_of(agent.absolute(), context))
+    isolation.close_memory()
+    adapter, message = Adapter("adk_scenario_ids"), list(asked.values())
+    try:
+        ids = asyncio.run(host.ask_once("scenarios", context, adapter=adapter, message=message))
+    except TrialError as exc:
+        context.say(f"warning: the ids of scenarios with a persona differ from ADK's: {exc}")
+        return cases
+    found = dict(zip(asked, ids, strict=True))
+    return [
+        case.model_copy(update={"eval_id": found[number]}) if number in found else case
+        for number, case in enumerate(cases)
+    ]

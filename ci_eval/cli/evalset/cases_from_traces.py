@@ -14,7 +14,7 @@ from ci_eval.records.cases import (
     InvocationEvent,
     InvocationEvents,
 )
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import Recording, Try
 from ci_eval.run_files.recorded_lines import RecordedLine, recorded_lines
 
@@ -74,7 +74,7 @@ def from_traces(path: Path, wanted: Wanted, *, shown: str) -> Recording:
     found = _only(named, wanted, shown) if named else _unnamed(unnamed, wanted, shown)
     if not found.invocations:
         message = f"the case {wanted.case!r} was not observed: {found.error or 'nothing was said'}"
-        raise UsageError(problems=[Problem(message, shown)])
+        raise UsageError(message, file=shown)
     return found.model_copy(update={"eval_id": wanted.case})
 
 
@@ -88,7 +88,7 @@ def _only(found: dict[_Who, Recording], wanted: Wanted, shown: str) -> Recording
         which = ", ".join(f"{agent or '?'} on {evalset or '?'}" for agent, evalset in found)
         message = f"holds the case {wanted.case!r} of {which}"
         hint = "choose one with --agent and --evalset"
-        raise UsageError(problems=[Problem(message, shown)], hint=hint)
+        raise UsageError(message, file=shown, hint=hint)
     return next(iter(found.values()))
 
 
@@ -100,7 +100,7 @@ def _unnamed(found: Sequence[Recording], wanted: Wanted, shown: str) -> Recordin
     again = f" (repeat {wanted.repeat})" if wanted.repeat else ""
     several = f", and {len(found)} without an id" if len(found) > 1 else ""
     message = f"holds no conversation of the case {wanted.case!r}{again}{several}"
-    raise UsageError(problems=[Problem(message, shown)])
+    raise UsageError(message, file=shown)
 
 
 def _recordings(path: Path, shown: str) -> Iterator[Recording]:

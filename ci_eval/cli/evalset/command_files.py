@@ -8,7 +8,6 @@ from pathlib import Path
 from ci_eval.cli import command_inputs
 from ci_eval.config.load_config import gcs_options
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.run_files.run_file import replacing
 from ci_eval.runtime.storage.adk_storage import evalset_place
 from ci_eval.runtime.storage.downloads import Copy
@@ -147,7 +146,7 @@ def bucket_at(place: Place) -> Bucket:
         UsageError: the configuration has errors, or there are no credentials.
 
     """
-    here = command_inputs.context_of(Path(CONFIG_FILE))
+    here = command_inputs.context_of()
     return Storage(gcs_options(here), here.env).bucket(place.bucket)
 
 

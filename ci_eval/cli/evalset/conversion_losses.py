@@ -45,7 +45,7 @@ def losses(
     if wanted != found:
         changed = ", ".join(map(repr, (set(wanted) - set(found)) or found[:MAX_NAMED]))
         message = f"would not contain the same cases as before: {changed}"
-        raise EvalSetError(problems=[Problem(message, shown)])
+        raise EvalSetError(message, file=shown)
     parts: dict[str, list[str]] = {}
     for one, other in zip(originals, kept, strict=True):
         if _same(one, other):

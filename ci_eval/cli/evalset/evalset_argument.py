@@ -9,7 +9,7 @@ from ci_eval.cli.evalset.command_files import File, LocalFile, StoredFile, bucke
 from ci_eval.cli.evalset.evalset_editing import EvalSetFile
 from ci_eval.config.open_evalset import reader_of
 from ci_eval.formats.sniff import ENDINGS, SURE_ENDINGS, read_head, syntax_of
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.runtime.storage.adk_storage import (
     EVALSET_SUFFIX,
     check_segment,
@@ -82,8 +82,7 @@ def evalset_files(folder: str) -> Iterator[File]:
         return
     top = Path(folder)
     if not top.is_dir():
-        message = f"Eval directory for app `{top.name}` not found."
-        raise UsageError(problems=[Problem(message, folder)])
+        raise UsageError(f"Eval directory for app `{top.name}` not found.", file=folder)
     for path in _files(top, folder):
         if path.name.endswith(SURE_ENDINGS) or _is_evalset(path):
             yield LocalFile(path)
@@ -114,7 +113,7 @@ def _files(folder: Path, shown: str) -> list[Path]:
 def _refuse_many(found: Sequence[object], shown: str) -> None:
     if len(found) > MAX_FILES:
         message = f"holds more than {MAX_FILES} files that may be evalsets; pass a subdirectory"
-        raise UsageError(problems=[Problem(message, shown)])
+        raise UsageError(message, file=shown)
 
 
 def _is_evalset(path: Path) -> bool:

@@ -10,7 +10,7 @@ from ci_eval.cli import console
 from ci_eval.cli.command_help import Group
 from ci_eval.cli.command_inputs import context_of
 from ci_eval.cli.evalset import added_cases, evalset_conversion
-from ci_eval.cli.evalset.adk_scenario_ids import with_adk_ids
+from ci_eval.cli.evalset.added_cases import with_adk_ids
 from ci_eval.cli.evalset.command_files import File, file_at
 from ci_eval.cli.evalset.evalset_argument import evalset_files, is_folder, located
 from ci_eval.cli.evalset.evalset_options import changed_cases, new_cases
@@ -112,7 +112,7 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
     cases = new_cases(options, now=time.time())
     known = set()
     if options["scenarios_file"]:
-        cases = with_adk_ids(cases, Path(place), context_of(Path("ci-eval.yaml")))
+        cases = with_adk_ids(cases, Path(place), context_of())
         known = {case.eval_id for case in target.open().cases()}
     fresh = [case for case in cases if case.eval_id not in known]
     console.say_problems(target.add(fresh) if fresh else ())
@@ -192,9 +192,9 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
             raise UsageError("--out needs a single file, not a directory")
         found = evalset_conversion.migrate_folder(place, session)
     else:
-        if out and not _same(out, place):
+        if out and Path(out).absolute() != Path(place).absolute():
             _refuse_there(file_at(out))
-        one = evalset_conversion.migrate(place, out, session)
+        one = evalset_conversion.migrate(file_at(place), out, session)
         found = [one] if one else []
     for each in found:
         console.say_problems(each.warnings)
@@ -204,10 +204,6 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     if not found:
         console.out(f"{place}: nothing to migrate; only files in ADK formats are migrated.")
     return ExitCode.PASSED
-
-
-def _same(one: str, other: str) -> bool:
-    return one == other or Path(one).absolute() == Path(other).absolute()
 
 
 def _refuse_there(file: File) -> None:

@@ -67,14 +67,14 @@ def convert(source: str, to: str, out: str | None) -> Written:
     after = read_back(text, name=aim.name, shown=made.shown)
     if after.header.format != to:
         message = f"would be read as {after.header.format!r}; another name may help"
-        raise EvalSetError(problems=[Problem(message, made.shown)])
+        raise EvalSetError(message, file=made.shown)
     lost = losses(cases, after.cases(), shown=made.shown, target=to)
     lost += _lost_of_all(more, set_id, to, syntax, made.shown)
     return Written(made, text, len(cases), (*opened.warnings, *lost))
 
 
-def migrate(source: str, out: str | None, session: SessionInput | None) -> Written | None:
-    """Return the evalset `source` in a form that ADK reads; `None` if ADK reads it as it is.
+def migrate(file: File, out: str | None, session: SessionInput | None) -> Written | None:
+    """Return the evalset `file` in a form that ADK reads; `None` if ADK reads it as it is.
 
     This is ADK's current format, without the obvious mistakes that ADK rejects.
 
@@ -85,10 +85,6 @@ def migrate(source: str, out: str | None, session: SessionInput | None) -> Writt
         UsageError: it has errors, or is in none of ADK's formats.
 
     """
-    return _migrated(file_at(source), out, session)
-
-
-def _migrated(file: File, out: str | None, session: SessionInput | None) -> Written | None:
     path, source = file.path, file.shown
     opened = open_evalset(path, shown=source)
     is_current = opened.header.format == "adk"
@@ -97,7 +93,7 @@ def _migrated(file: File, out: str | None, session: SessionInput | None) -> Writ
     if not is_current and opened.header.format not in OLDER:
         message = f"has the format {opened.header.format!r}, which is not an older format of ADK"
         hint = f"`ci-eval evalset convert {source} --to adk` converts it"
-        raise UsageError(problems=[Problem(message, source)], hint=hint)
+        raise UsageError(message, file=source, hint=hint)
     # The same object is written, so that changes by others since it was read are noticed.
     made = file_at(out) if out and out != source else file
     cases = [_begun(case, session) for case in opened.cases()]
@@ -123,7 +119,7 @@ def migrate_folder(folder: str, session: SessionInput | None) -> list[Written]:
     for file in evalset_files(folder):
         try:
             if _is_of_adk(file.path, file.shown):
-                written = _migrated(file, None, session)
+                written = migrate(file, None, session)
                 found += [written] if written else []
         except UsageError as exc:
             problems += exc.problems

@@ -54,7 +54,7 @@ class EvalSetFile:
         """
         check_id(self.eval_set_id)
         if self.file.there:
-            raise UsageError(problems=[Problem(self._taken(), self.shown)])
+            raise UsageError(self._taken(), file=self.shown)
         syntax = syntax_of(self.path)
         if syntax not in ("json", "yaml"):
             raise UsageError(f"{self.shown} cannot be empty; name it *.evalset.json or *.yaml")
@@ -78,8 +78,7 @@ class EvalSetFile:
 
         """
         if not self.path.exists():
-            message = f"Eval set `{self.eval_set_id}` not found."
-            raise EvalSetError(problems=[Problem(message, self.shown)])
+            raise EvalSetError(f"Eval set `{self.eval_set_id}` not found.", file=self.shown)
         return open_evalset(self.path, shown=self.shown)
 
     def add(self, cases: Sequence[EvalCase]) -> list[Problem]:
@@ -163,7 +162,7 @@ class EvalSetFile:
         else:
             how = f"`ci-eval evalset convert {self.shown} --to adk --out FILE` converts it"
         message = f"has the format {name!r}, whose cases cannot be edited"
-        raise UsageError(problems=[Problem(message, self.shown)], hint=how)
+        raise UsageError(message, file=self.shown, hint=how)
 
     def _save(self, text: str, header: EvalSet, meant: Sequence[EvalCase]) -> list[Problem]:
         """Write `text`, if it contains the cases `meant`."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from ci_eval.cli.command_help import Group
 from ci_eval.cli.console import out, say_problems
@@ -47,7 +47,6 @@ class _Result(AdkRecord, extra="ignore"):
     eval_case_results: tuple[_Case, ...] = ()
 
 
-_READ = TypeAdapter(_Result)
 _place = click.argument("place", metavar="AGENT_DIR")
 
 
@@ -104,7 +103,7 @@ def show_result(place: str, result: str, *, as_json: bool) -> int:
     files = _files(place)
     if result not in files:
         message = f"the agent has no result {result!r}{did_you_mean(result, files)}"
-        raise UsageError(problems=[Problem(message, place)])
+        raise UsageError(message, file=place)
     found = _read(files[result])
     if as_json:
         print_json(found.model_dump(mode="json"))
@@ -164,9 +163,9 @@ def _read(file: File) -> _Result:
         value = parse_json(read_text(file.path, shown=file.shown), max_depth=RESULT_DEPTH)
         if isinstance(value, str):
             value = parse_json(value, max_depth=RESULT_DEPTH)
-        return _READ.validate_python(value)
+        return _Result.model_validate(value)
     except NotJsonError as exc:
-        raise UsageError(problems=[Problem(str(exc), file.shown)]) from exc
+        raise UsageError(str(exc), file=file.shown) from exc
     except ValidationError as exc:
         found = [
             Problem(message, file.shown, where=".".join(map(str, loc)))

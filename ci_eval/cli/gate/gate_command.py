@@ -9,25 +9,27 @@ from ci_eval.cli import command_inputs, console
 from ci_eval.cli.command_help import Group
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.cli.gate import verdict_explanation
-from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
-from ci_eval.cli.gate.explained_report import report_of
-from ci_eval.cli.gate.explanation_output import show
+from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison, show_explanation
 from ci_eval.cli.gate.power_analysis import Asked, outlook
 from ci_eval.cli.gate.power_costs import taken
 from ci_eval.cli.gate.power_output import show_outlook
-from ci_eval.cli.shared_options import config_option, json_option
+from ci_eval.cli.shared_options import config_option, json_option, other_config_option
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.validated_config import Config
 from ci_eval.gate.both_arms import LOOKS
 from ci_eval.plugins import points
-from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.records.errors import ExitCode, Problem, UsageError
+from ci_eval.records.findings import Report
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected
 from ci_eval.run.report_assembly import MAX_WORST, compare_and_decide
-from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FILE, REPORT_FOLDER
+from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
+from ci_eval.text.json_stream import JsonFile
+from ci_eval.text.json_text import RESULT_DEPTH
 
 _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
@@ -35,12 +37,7 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @click.command()
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
-@click.option(
-    "-c",
-    "--config",
-    metavar="FILE",
-    help="Configuration whose `gate` settings to use.",
-)
+@other_config_option("Configuration whose `gate` settings to use.")
 @click.option("--false-block", type=_SHARE, help="Maximum rate of false regressions.")
 @click.option(
     "--max-drop", type=click.FloatRange(0, 1), help="Smallest drop that counts as a regression."
@@ -123,25 +120,18 @@ def gate() -> None:
 
 @gate.command()
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
-@click.option(
-    "-c",
-    "--config",
-    metavar="FILE",
-    help="Reevaluate with this configuration and its baseline.",
-)
+@other_config_option("Reevaluate with this configuration and its baseline.")
 @json_option
 def explain(run: str, config: str | None, *, as_json: bool) -> int:
     """Explain a verdict, with the numbers behind it.
 
     RUN is a report directory, its report.json, or a run.json, which is reevaluated.
     """
-    found = verdict_explanation.explain(
-        report_of(run, config, usual=CONFIG_FILE if Path(CONFIG_FILE).exists() else None)
-    )
+    found = verdict_explanation.explain(report_of(run, config))
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:
-        show(found)
+        show_explanation(found)
     return ExitCode.PASSED
 
 
@@ -187,3 +177,52 @@ def power(config: str, drop: float | None, *, power: float, run: str | None, as_
     else:
         show_outlook(found)
     return ExitCode.PASSED
+
+
+def report_of(given: str, config: str | None) -> Report:
+    """Return the report of the run at `given`.
+
+    A stored report is returned unchanged, unless a `config` is given.  Otherwise the run is
+    reevaluated with `config`, or else with `ci-eval.yaml`.
+
+    Raises:
+        UsageError: there is no report and no run, or no configuration to reevaluate it with.
+
+    """
+    path = Path(given)
+    written = path / REPORT_FILE if path.is_dir() else path
+    if config is None and written.is_file() and _is_report(written):
+        return _with_criteria(read_report(written, shown=str(written)), str(written))
+    collected = command_inputs.stored_run(given)
+    if config is None and not Path(CONFIG_FILE).exists():
+        message = f"{given} holds no report, and no configuration was found to reevaluate its run"
+        raise UsageError(message, hint="pass one: -c FILE")
+    return command_inputs.judge_again(given, collected, config or CONFIG_FILE)[0]
+
+
+def _with_criteria(report: Report, shown: str) -> Report:
+    """Return `report`, if its run describes all of its criteria.
+
+    Raises:
+        UsageError: it mentions an unknown criterion.
+
+    """
+    deltas = report.comparison.deltas if report.comparison else ()
+    groups = [*(each.group for each in report.groups), *(each.group for each in deltas)]
+    named = dict.fromkeys(group.criterion for group in groups)
+    problems = [
+        Problem(f"the run has no criterion {name!r}", shown)
+        for name in named
+        if name not in report.meta.criteria
+    ]
+    if problems:
+        raise UsageError(problems=problems)
+    return report
+
+
+def _is_report(path: Path) -> bool:
+    """Return True if a file is a report by its name or content; a run has no totals."""
+    if path.name == REPORT_FILE:
+        return True
+    head = JsonFile(path, shown=str(path), max_depth=RESULT_DEPTH).head()
+    return isinstance(head, dict) and "totals" in head

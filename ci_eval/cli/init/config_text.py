@@ -3,11 +3,11 @@
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.cli.init.drafted_config_check import AskedModel
 from ci_eval.cli.init.first_criteria import Scoring
+from ci_eval.config.selection import fits
 from ci_eval.llm.judge_settings import DEFAULT_CASSETTE
 from ci_eval.records.cases import Json
 from ci_eval.records.trials import Recording
@@ -79,7 +79,7 @@ def _matrix(draft: Draft) -> list[Json]:
             "evalsets": [
                 name
                 for name, path in draft.evalsets.items()
-                if any(fnmatchcase(each, path) for each in part.evalsets) or path in part.evalsets
+                if any(fits(each, path) for each in part.evalsets)
             ],
             "criteria": [*(name for name in part.criteria if name in scoring.criteria), *of_all],
         }
@@ -114,8 +114,5 @@ def _comments(notes: Iterable[str]) -> str:
     listed = list(notes)
     more = [f"… and {len(listed) - _MAX_NOTES} more."] if len(listed) > _MAX_NOTES else []
     lines = [one_line(each, _MAX_NOTE) for each in (*listed[:_MAX_NOTES], *more)]
-    return "".join(f"  # {line}\n" for each in lines for line in _wrapped(each))
-
-
-def _wrapped(text: str) -> Iterable[str]:
-    return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    wrap = textwrap.TextWrapper(_WIDTH, break_long_words=False, break_on_hyphens=False).wrap
+    return "".join(f"  # {line}\n" for each in lines for line in wrap(each))

@@ -12,10 +12,8 @@ from ci_eval.plugins.points import Judge, JudgedCriterion
 from ci_eval.records.errors import CiEvalError, Problem
 from ci_eval.run.plan import plan
 from ci_eval.run_files.file_names import CONFIG_FILE
+from ci_eval.run_files.report_phrases import listed
 from ci_eval.runtime.context import RunContext
-
-_NAMED = 5
-"""Maximum number of criteria named for a model."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +29,9 @@ class AskedModel:
 
     def told(self, env: Mapping[str, str]) -> str:
         """Name the criteria that use the model, and the keys that `env` lacks."""
-        more = f" and {len(self.criteria) - _NAMED} more" if len(self.criteria) > _NAMED else ""
         needed = self.judge.missing(env)
         rest = f" It needs {needed}." if needed else ""
-        return f"{self.name} is used by {', '.join(self.criteria[:_NAMED])}{more}.{rest}"
+        return f"{self.name} is used by {listed(self.criteria)}.{rest}"
 
 
 class Tried(NamedTuple):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from ci_eval.cli.init.surveyed_agents import Sources, read_sources
+from ci_eval.cli.init.surveyed_python import name_of
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.open_evalset import open_evalset, reader_of
 from ci_eval.formats.sniff import ENDINGS, SURE_ENDINGS, read_head, syntax_of
@@ -180,7 +181,7 @@ def _may_be_evalset(file: str) -> bool:
     return file.endswith(SURE_ENDINGS) or (
         file.endswith(ENDINGS)
         and bool(_EVALS.search(file))
-        and not _EVAL_CONFIG.fullmatch(_name(file))
+        and not _EVAL_CONFIG.fullmatch(name_of(file))
         and "/.adk/" not in f"/{file}"
     )
 
@@ -196,7 +197,7 @@ def _eval_configs(root: Path, files: Sequence[str]) -> tuple[list[str], list[Pro
     """Return the eval configs of ADK or AgentFlow, and a problem of each that cannot be read."""
     found: list[str] = []
     unreadable: list[Problem] = []
-    for file in [each for each in files if _EVAL_CONFIG.fullmatch(_name(each))][:MAX_LOOKED_INTO]:
+    for file in [each for each in files if _EVAL_CONFIG.fullmatch(name_of(each))][:MAX_LOOKED_INTO]:
         try:
             read = read_eval_config(root / file, shown=file, dialect="adk")
         except UsageError as exc:
@@ -243,7 +244,3 @@ def _too_large(path: Path) -> bool:
         return path.stat().st_size > MAX_SIZE
     except OSError:
         return True
-
-
-def _name(file: str) -> str:
-    return file.rpartition("/")[2]

@@ -6,8 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ci_eval.cli.init.surveyed_framework_objects import agent_object
-from ci_eval.cli.init.surveyed_python import assigned, called, imported, module_level, parsed
+from ci_eval.cli.init.surveyed_python import (
+    agent_object,
+    assigned,
+    called,
+    imported,
+    module_level,
+    name_of,
+    parsed,
+)
 from ci_eval.records.errors import UsageError
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.yaml_files import MAX_CONFIG, read_text
@@ -108,11 +115,11 @@ Doubtful = tuple[tuple[int, ...], FoundAgent]
 def read_sources(root: Path, files: Sequence[str]) -> Sources:
     """Return the agents in the Python modules among `files`, which are paths from `root`."""
     adk: list[FoundAgent] = [
-        _of_adk(root, each) for each in files if _name(each) == "root_agent.yaml"
+        _of_adk(root, each) for each in files if name_of(each) == "root_agent.yaml"
     ]
     others: list[Doubtful] = []
     frameworks: dict[str, str] = {}
-    for file in [each for each in files if _name(each) == _AGENTFLOW_FILE]:
+    for file in [each for each in files if name_of(each) == _AGENTFLOW_FILE]:
         frameworks.setdefault("AgentFlow", file)
         others += _of_agentflow_file(root, file, files)
     own = frozenset(each.partition("/")[0].removesuffix(".py") for each in files)
@@ -124,7 +131,7 @@ def read_sources(root: Path, files: Sequence[str]) -> Sources:
             if package in _FRAMEWORKS:
                 frameworks.setdefault(_FRAMEWORKS[package], file)
         found = agent_object(tree, own)
-        may_be_adk = _name(file) in _ADK_MODULES
+        may_be_adk = name_of(file) in _ADK_MODULES
         if found and not (may_be_adk and _is_adk(tree, beside=found[1])):
             others += _of_object(file, *found)
         elif may_be_adk and _is_adk(tree):
@@ -243,10 +250,6 @@ def _answers(node: ast.FunctionDef | ast.AsyncFunctionDef, *, is_usual: bool) ->
         return False
     clear = node.name not in _VAGUE, asked[0] in _MESSAGES
     return any(clear) if is_usual else all(clear)
-
-
-def _name(file: str) -> str:
-    return file.rpartition("/")[2]
 
 
 def _shown(folder: PurePosixPath) -> str:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pydantic import ValidationError
-
 from ci_eval.cli.judge_check.calibrated_criterion import Chosen
 from ci_eval.records.bounds import MAX_VALUE
 from ci_eval.records.cases import EvalCase, Json, Record
@@ -16,8 +14,8 @@ from ci_eval.records.results import CriterionFacts
 from ci_eval.text.file_problems import FileProblems
 from ci_eval.text.json_stream import Element, walk_lines
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import describe, explain
-from ci_eval.text.yaml_files import dotted
+from ci_eval.text.validation_messages import describe, read_as
+from ci_eval.text.yaml_files import Loc, dotted
 
 MAX_LABELS = 10_000
 """Maximum number of labels in a file; more cannot have been given by hand."""
@@ -159,12 +157,11 @@ class _Reader(Generic[L, S]):
         if not isinstance(value, dict):
             self.problems.add(f"expected an object, found {describe(value)}", element.line)
             return None
-        try:
-            return self._form.line.model_validate(_with_id(value))
-        except ValidationError as exc:
-            for loc, message in explain(exc, self._form.line):
-                self.problems.add(message, element.line_of(loc), dotted(loc))
-            return None
+
+        def refuse(message: str, loc: Loc) -> None:
+            self.problems.add(message, element.line_of(loc), dotted(loc))
+
+        return read_as(self._form.line, _with_id(value), refuse)
 
     def _warn_of_misspelt(self, line: L, number: int) -> None:
         """Warn of unknown keys that resemble those of a label; others are allowed."""
@@ -210,7 +207,7 @@ class _Reader(Generic[L, S]):
         item.labels += labels
         if len(self.items) > MAX_LABELS:
             message = f"holds more than {MAX_LABELS:,} labels, the maximum"
-            raise UsageError(problems=[Problem(message, self._shown, number)])
+            raise UsageError(message, file=self._shown, line=number)
 
 
 def _with_id(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,8 @@ from ci_eval.cli.judge_check import judge_verdicts
 from ci_eval.cli.judge_check.calibrated_criterion import choose, choose_of
 from ci_eval.cli.judge_check.calibration import Calibration, Judges, Required, calibrate, decide
 from ci_eval.cli.judge_check.calibration_output import show
-from ci_eval.cli.judge_check.calibration_scores import POINTERS, scores_of
 from ci_eval.cli.judge_check.human_labels import read_labels
-from ci_eval.cli.judge_check.labelled_responses import responses
+from ci_eval.cli.judge_check.label_lines import POINTERS, responses, scores_of
 from ci_eval.cli.shared_options import config_option, json_option
 from ci_eval.llm import model_client
 from ci_eval.records.results import JudgeUsage

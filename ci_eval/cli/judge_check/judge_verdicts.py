@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ci_eval.cli.judge_check.calibrated_criterion import Chosen
 from ci_eval.cli.judge_check.human_labels import Item
-from ci_eval.cli.judge_check.labelled_responses import Subject
+from ci_eval.cli.judge_check.label_lines import Subject
 from ci_eval.llm import model_client
 from ci_eval.llm.judge_settings import Judging
 from ci_eval.plugins.points import JudgedCriterion

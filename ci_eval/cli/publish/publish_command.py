@@ -1,7 +1,6 @@
 """`ci-eval publish`: posts stored reports to their pull request."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,7 +17,6 @@ from ci_eval.pull_requests.github_runner import annotate, append_outputs, summar
 from ci_eval.pull_requests.report_artifacts import reports_in
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.records.findings import Report
-from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import link
 
@@ -40,7 +38,7 @@ def publish(reports: tuple[str, ...], artifact: str, *, as_json: bool, **options
     REPORT is a report.json, or a directory that contains one at any level.  Without any, in a
     workflow on `workflow_run`, reports are read from the artifacts of the triggering run.
     """
-    context, asked = command_inputs.context_of(Path(CONFIG_FILE)), wanted(options)
+    context, asked = command_inputs.context_of(), wanted(options)
     with apart_from_json(as_json=as_json):
         found = _stored(reports, asked, context) if reports else _relayed(artifact, asked, context)
         code = ExitCode.USAGE_ERROR if _has_failed(found) else ExitCode.PASSED

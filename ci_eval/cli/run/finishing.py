@@ -7,7 +7,7 @@ from typing import Any
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.baseline import baseline_saving
 from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files
-from ci_eval.cli.output_folder import only_writer
+from ci_eval.cli.output_paths import only_writer
 from ci_eval.cli.publish.posting_options import posting_options, tell, tell_none
 from ci_eval.cli.shared_options import (
     baseline_save_option,
@@ -36,32 +36,26 @@ finishing_options = combined(
 )
 
 
-def finished(
-    config: str,
-    folder: Path,
-    options: dict[str, Any],
-    work: Callable[[], int | None],
-    *,
-    as_json: bool = False,
-) -> int:
-    """Do the work of a run and return its exit code; if there is no report, publish the reason.
+Work = Callable[[str, Path, dict[str, Any]], int | None]
+"""Runs a configuration; returns its exit code, or `None` if it was interrupted."""
 
-    `work` returns its exit code, or `None` if it was interrupted.
-    """
+
+def finished(work: Work, config: str, folder: Path, options: dict[str, Any]) -> int:
+    """Do the work of a run and return its exit code; if there is no report, publish the reason."""
     env = command_inputs.context_of(Path(config)).env
     try:
         with naming_files(), only_writer(folder):
-            code = work()
+            code = work(config, folder, options)
     except CiEvalError as exc:
         github_runner.publish(None, folder, exc.exit_code, env, ())
         # An empty selection says nothing about the change.
         is_news = exc.exit_code is not ExitCode.NOTHING_SELECTED
-        with apart_from_json(as_json=as_json):
+        with apart_from_json(as_json=options["as_json"]):
             tell_none(_why(exc), config, options, is_news=is_news)
         raise
     if code is None:
         github_runner.publish(None, folder, ExitCode.INTERRUPTED, env, ())
-        with apart_from_json(as_json=as_json):
+        with apart_from_json(as_json=options["as_json"]):
             tell_none("the run was interrupted", config, options, is_news=False)
         return ExitCode.INTERRUPTED
     return code
@@ -75,7 +69,7 @@ def _why(error: CiEvalError) -> str:
 
 
 def publication(
-    plan: Plan, context: RunContext, folder: Path, options: dict[str, Any], *, as_json: bool
+    plan: Plan, context: RunContext, folder: Path, options: dict[str, Any]
 ) -> Callable[[Report], None]:
     """Return the function that publishes a report as the options request.
 
@@ -88,14 +82,14 @@ def publication(
         command_inputs.require_baseline(configured)
 
     def publish(report: Report) -> None:
-        with apart_from_json(as_json=as_json):
+        with apart_from_json(as_json=options["as_json"]):
             console.out_report(report, str(folder), most=console.shown_cases(options["show"]))
         if options["baseline_save"] == "auto":
             baseline_saving.save_if_merged(configured, str(folder), context)
         elif options["baseline_save"]:
             baseline_saving.save_after_run(configured, str(folder), context)
         code, reports = EXIT_CODES[report.verdict.outcome], configured.reports
-        with apart_from_json(as_json=as_json):
+        with apart_from_json(as_json=options["as_json"]):
             github_runner.publish(report, folder, code, context.env, tuple(reports))
             tell(report, options, context, reports)
 

@@ -11,7 +11,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.output_files import refuse_plan
+from ci_eval.cli.output_paths import refuse_plan
 from ci_eval.cli.plan_command import shards_json
 from ci_eval.cli.run.console_progress import run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication
@@ -49,7 +49,7 @@ from ci_eval.text.templates import counted
     help="If the verdict is in doubt, write a plan of more trials instead of running them.",
 )
 @finishing_options
-def merge(reports: tuple[str, ...], config: str, out: str, *, as_json: bool, **options: Any) -> int:
+def merge(reports: tuple[str, ...], config: str, out: str, **options: Any) -> int:
     """Merge the reports of shards, decide, and write the reports of the suite.
 
     REPORT is the output directory of `ci-eval run --shard I/N`, or a pattern that matches several.
@@ -57,9 +57,7 @@ def merge(reports: tuple[str, ...], config: str, out: str, *, as_json: bool, **o
     shards whose reports you then merge with the others. Pass the same options that select cases as
     for the shards.
     """
-    folder = Path(out)
-    work = partial(_merge, reports, config, folder, options, as_json=as_json)
-    return finished(config, folder, options, work, as_json=as_json)
+    return finished(partial(_merge, reports), config, Path(out), options)
 
 
 def _folders(given: str) -> list[Path]:
@@ -69,7 +67,7 @@ def _folders(given: str) -> list[Path]:
 
 
 def _merge(
-    reports: tuple[str, ...], config: str, folder: Path, options: dict[str, Any], *, as_json: bool
+    reports: tuple[str, ...], config: str, folder: Path, options: dict[str, Any]
 ) -> int | None:
     file = options["redraw_plan"]
     refuse_plan(file)
@@ -87,13 +85,13 @@ def _merge(
     console.say_problems(found.warnings)
     for each in (found.planned, *found.redraws):
         context.say(each.summary)
-    publish = publication(plan, context, folder, options, as_json=as_json)
+    publish = publication(plan, context, folder, options)
     found = replace(found, leaves_doubt=bool(file))
     try:
         report = run_watched(plan, context, Outputs(folder=folder), publish, found)
     except InDoubtError as exc:
-        return _leave_doubt(exc.plan, file, folder, context, as_json=as_json)
-    return None if report is None else console.shown(report, folder, options, as_json=as_json)
+        return _leave_doubt(exc.plan, file, folder, context, as_json=options["as_json"])
+    return None if report is None else console.shown(report, folder, options)
 
 
 def _leave_doubt(

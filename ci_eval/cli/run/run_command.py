@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.output_files import refuse_recording
+from ci_eval.cli.output_paths import refuse_recording
 from ci_eval.cli.run.console_progress import run_shard_watched, run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication
 from ci_eval.cli.run.shard_option import ShardOption, described, exit_code, refuse_other
@@ -69,24 +68,22 @@ from ci_eval.runtime.path_checks import refuse_links_out
 @models_option
 @click.option("--adk-results", metavar="DIR", help="Write ADK result files for `adk web DIR`.")
 @finishing_options
-def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
+def run(config: str, out: str, **options: Any) -> int:
     """Run the agents, score and compare the results, decide, and write the reports."""
     folder = Path(out)
     if options["shard"]:
         options |= {"comment": "off", "check_run": False}  # `merge` posts
-        work = partial(_shard, config, folder, options, as_json=as_json)
-        return finished(config, folder, options, work, as_json=as_json)
+        return finished(_shard, config, folder, options)
     if options["plan"]:
         raise UsageError("--plan needs --shard", hint="add `--shard I/N`")
-    work = partial(_run, config, folder, options, as_json=as_json)
-    return finished(config, folder, options, work, as_json=as_json)
+    return finished(_run, config, folder, options)
 
 
-def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
+def _run(config: str, folder: Path, options: dict[str, Any]) -> int | None:
     again = command_inputs.not_passed(folder) if options["failed"] else None
     _make_room(folder, options["record"], options["adk_results"])
     plan, context = command_inputs.planned(config, options, again=again)
-    publish = publication(plan, context, folder, options, as_json=as_json)
+    publish = publication(plan, context, folder, options)
     outputs = replace(_outputs(folder, options), max_failures=options["maxfail"])
     if options["adk_results"]:
         from ci_eval.cli.adk.adk_eval_result_files import Results, run_and_write  # few runs need it
@@ -102,10 +99,10 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
     if report is None:
         console.say("run again with --resume to continue from there")
         return None
-    return console.shown(report, folder, options, as_json=as_json)
+    return console.shown(report, folder, options)
 
 
-def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> int | None:
+def _shard(config: str, folder: Path, options: dict[str, Any]) -> int | None:
     if options["resume"]:
         env = command_inputs.context_of(Path(config)).env
         refuse_other(folder, options["shard"], options["plan"], env)
@@ -122,7 +119,7 @@ def _shard(config: str, folder: Path, options: dict[str, Any], *, as_json: bool)
         return None
     report = context.secrets.cleaned(option.report_of(done, folder))
     write_shard_report(report, folder / SHARD_FILE)
-    if as_json:
+    if options["as_json"]:
         print_json(report.model_dump(mode="json"))
     else:
         console.out(described(report))

@@ -73,7 +73,10 @@ def test_every_plugin_is_in_the_catalogue() -> None:
         **{kind: list(registry) for kind, registry in KINDS.items()},
         "presets": list(PRESETS),
     }
-    assert list(KINDS.values()) == list(points.POINTS)
+    assert [*KINDS] == [
+        *("agents", "evalsets", "recordings", "criteria", "judges", "simulators"),
+        *("baselines", "reporters", "engines"),
+    ]
 
 
 def test_an_entry_says_all_that_there_is_to_choose() -> None:

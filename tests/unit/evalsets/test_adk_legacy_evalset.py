@@ -7,7 +7,7 @@ import pytest
 from support.reader_problems import told
 
 from ci_eval.config.open_evalset import reader_of
-from ci_eval.evalsets.adk_legacy_evalset import AdkFlat, AdkLegacy
+from ci_eval.evalsets.adk_evalset import AdkFlat, AdkLegacy
 from ci_eval.plugins.points import EvalSetReader
 from ci_eval.records.evalset_facts import OpenedEvalSet
 

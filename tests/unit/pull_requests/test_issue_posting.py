@@ -22,7 +22,7 @@ from servers.gitlab import NewIssue as NewOnGitLab
 from support.report_language import make_report
 
 from ci_eval.forge import rest
-from ci_eval.pull_requests import issue_posting
+from ci_eval.pull_requests import run_posting
 from ci_eval.pull_requests.comment_sections import read
 from ci_eval.pull_requests.issue_posting import event_of, post, post_notice
 from ci_eval.records.findings import Report
@@ -200,7 +200,7 @@ def test_an_issue_that_may_have_been_opened_is_found(hub: FakeGitHub) -> None:
 def test_a_host_that_answers_nothing_in_time_is_a_warning(
     hub: FakeGitHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(issue_posting, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(run_posting, "PATIENCE_S", 0.0)
     [said] = posted(FAILED, on_github(hub))
     assert said == "no issue: it may or may not have been written: timed out after 0 s"
 

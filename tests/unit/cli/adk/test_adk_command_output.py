@@ -6,9 +6,9 @@ from ci_eval.cli.adk.adk_eval_result_schema import (
     EvalStatus,
     InvocationResult,
     MetricResult,
+    SessionDetails,
 )
 from ci_eval.cli.adk.adk_eval_score_details import Details, Durations, RubricScore
-from ci_eval.cli.adk.adk_eval_session import SessionDetails
 from ci_eval.records.cases import Content, FunctionCall, IntermediateData, Invocation
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.git_repositories import git_init
 
-from ci_eval.cli.adk.adk_eval_interpreters import interpreter_of
+from ci_eval.cli.adk.adk_eval_options import interpreter_of
 from ci_eval.runtime.context import RunContext
 
 

@@ -7,7 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.project import GREETS, REFUNDS, TRACKS, turn
 
-from ci_eval.cli.evalset.evalset_conversion import Written, convert, migrate, migrate_folder, save
+from ci_eval.cli.evalset import evalset_conversion
+from ci_eval.cli.evalset.command_files import file_at
+from ci_eval.cli.evalset.evalset_conversion import Written, convert, migrate_folder, save
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.evalsets._evalset_reading import ADK_RESPONSES
 from ci_eval.records.cases import EvalCase, SessionInput
@@ -29,6 +31,10 @@ NEW_TURN = {
 }
 SILENT_TURN = {**turn("Bye", ""), "intermediate_data": {}}
 SESSION = SessionInput(app_name="shop", user_id="u", state={"n": 1})
+
+
+def migrate(source: str, out: str | None, session: SessionInput | None) -> Written | None:
+    return evalset_conversion.migrate(file_at(source), out, session)
 
 
 @pytest.fixture(autouse=True)

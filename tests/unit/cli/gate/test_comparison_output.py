@@ -3,14 +3,9 @@
 import pytest
 from support.run_language import make_run, past
 
-from ci_eval.cli.gate.comparison_output import (
-    case_line,
-    out_list,
-    print_comparison,
-    show_comparison,
-)
+from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
 from ci_eval.config.config_schema import GateOptions
-from ci_eval.records.findings import CaseChange, GroupKey
+from ci_eval.records.findings import CaseChange, Comparison, GroupKey
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import collected_from
 from ci_eval.run.report_assembly import compare_and_decide
@@ -36,21 +31,26 @@ CHANGE = CaseChange(
         ({"excused": "quarantined"}, "; quarantined"),
     ],
 )
-def test_a_case_is_told_with_how_sure_it_is(changes, end):
-    line = case_line(CHANGE.model_copy(update=changes))
+def test_a_case_is_told_with_how_sure_it_is(changes, end, capsys):
+    line = shown(capsys, changes=(CHANGE.model_copy(update=changes),))[2]
 
-    assert line.startswith("x (c on e with a): fails now, 1.000 → 0.000; 3 of 3 trials fail")
+    assert line.startswith("- x (c on e with a): fails now, 1.000 → 0.000; 3 of 3 trials fail")
     assert line.endswith(end)
 
 
 def test_a_long_list_is_cut_and_says_so(capsys):
-    out_list("worse", [str(number) for number in range(25)])
-    said = capsys.readouterr().out.splitlines()
+    said = shown(capsys, added=tuple(map(str, range(25))))
 
-    assert said[1] == "worse (25):"
-    assert said[-2:] == ["- 19", "… and 5 more; --json has all"]
-    out_list("nothing", [])
-    assert capsys.readouterr().out == ""
+    assert said[:2] == ["", "added (25):"]
+    assert said[21:23] == ["- 19", "… and 5 more; --json has all"]
+    assert shown(capsys)[:2] == ["", "compared with before: 0 runs"]
+
+
+def shown(capsys, **found):
+    """Return the lines that show a comparison without criteria, below the heads of its table."""
+    report = compared("a 1").model_copy(update={"comparison": Comparison(**found)})
+    show_comparison(report, "before")
+    return capsys.readouterr().out.splitlines()[1:]
 
 
 def compared(text, *texts, **gate):

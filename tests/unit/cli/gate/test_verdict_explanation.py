@@ -3,7 +3,7 @@
 import pytest
 from support.run_language import FACTS, make_run, meta, past
 
-from ci_eval.cli.gate.explanation_output import show
+from ci_eval.cli.gate.comparison_output import show_explanation
 from ci_eval.cli.gate.verdict_explanation import explain
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import between_runs
@@ -85,11 +85,11 @@ def test_where_the_baseline_never_varied_the_least_drop_blocks():
 def test_an_older_report_does_not_say_what_would_have_blocked(capsys):
     found = explained(WORSE, BEFORE, BEFORE)
     (only,) = found.criteria
-    show(found)
+    show_explanation(found)
     assert "would have blocked" in capsys.readouterr().out
 
     old = only.model_copy(update={"least": None, "visible": False, "blocks_from": None})
-    show(found.model_copy(update={"criteria": (old,)}))
+    show_explanation(found.model_copy(update={"criteria": (old,)}))
     assert "would have blocked" not in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""The output folder of a command, to which only one process writes at a time."""
+"""Output paths: folders that one process writes to at a time, and files of one kind."""
 
 import shutil
 import sys
@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ci_eval.records.errors import UsageError
 from ci_eval.run_files.file_names import LOCK_FILE, make_report_folder
+from ci_eval.run_files.journal import is_recording
+from ci_eval.run_files.shard_files import read_plan
 from ci_eval.runtime.path_checks import refuse_file, refuse_links_out
 
 
@@ -48,3 +50,40 @@ def only_writer(folder: Path) -> Iterator[None]:
             with suppress(OSError):  # an agent may have removed it
                 if is_new and [each.name for each in folder.iterdir()] == [".gitignore"]:
                     shutil.rmtree(folder)
+
+
+def refuse_recording(given: str | None) -> None:
+    """Reject an output path for traces that is redirected, or holds something else.
+
+    Raises:
+        UsageError: it leads out of the repository, or the file there is no recording.
+
+    """
+    refuse_links_out(given)
+    if given and _has_content(given) and not is_recording(Path(given)):
+        raise _refusal(given, "recording")
+
+
+def refuse_plan(given: str | None) -> None:
+    """Reject an output path for a plan that is redirected, or holds something else.
+
+    Raises:
+        UsageError: it leads out of the repository, or the file there is no plan.
+
+    """
+    refuse_links_out(given)
+    if given and _has_content(given):
+        try:
+            read_plan(Path(given), shown=given)
+        except UsageError as exc:
+            raise _refusal(given, "plan of shards") from exc
+
+
+def _has_content(given: str) -> bool:
+    path = Path(given)
+    return path.is_file() and path.stat().st_size > 0
+
+
+def _refusal(given: str, kind: str) -> UsageError:
+    message = f"exists, but is not a {kind}, so it is not overwritten"
+    return UsageError(message, file=given, hint="name another file, or remove this one")

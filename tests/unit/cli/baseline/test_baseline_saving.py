@@ -7,7 +7,7 @@ import pytest
 
 from ci_eval.baselines.branch_store import BranchStore
 from ci_eval.baselines.file_store import FileStore
-from ci_eval.cli.baseline.baseline_save_policy import tracked, why_not, why_not_unasked
+from ci_eval.cli.baseline.baseline_saving import tracked, why_not, why_not_unasked
 from ci_eval.runtime.context import RunContext
 
 MERGED = {"merged": True, "base": {"ref": "main"}}

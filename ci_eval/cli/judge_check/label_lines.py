@@ -1,16 +1,17 @@
-"""Label lines that contain the response to judge."""
+"""Label lines: with the response to judge, or with a trial of a stored run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
-from ci_eval.cli.judge_check.human_labels import Form, Line, Refuse
+from ci_eval.cli.judge_check.human_labels import Form, Item, Line, Refuse
 from ci_eval.plugins.points import JudgedCriterion
-from ci_eval.records.cases import Content, EvalCase, Invocation
+from ci_eval.records.cases import Content, EvalCase, Invocation, Json
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.results import Run, Score
+from ci_eval.records.trials import TrialKey
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import dotted
+from ci_eval.text.validation_messages import read_as
+from ci_eval.text.yaml_files import Loc, dotted
 
 
 class Response(Line):
@@ -62,12 +63,12 @@ def _subject(line: Response, refuse: Refuse) -> Subject | None:
     else:
         taken = (_invocation(line.user or "", line.response),)
         given["conversation"] = (_invocation(line.user or "", line.expected),)
-    try:
-        return Subject(EvalCase.model_validate(given), taken)
-    except ValidationError as exc:
-        for loc, message in explain(exc, EvalCase):
-            refuse(f"{dotted(loc)}: {message}" if loc else message)
-        return None
+
+    def refuse_at(message: str, loc: Loc) -> None:
+        refuse(f"{dotted(loc)}: {message}" if loc else message)
+
+    case = read_as(EvalCase, given, refuse_at)
+    return Subject(case, taken) if case else None
 
 
 def _contradictions(line: Response) -> Iterator[str]:
@@ -122,3 +123,69 @@ def _rubrics(found: Subject, criterion: JudgedCriterion) -> set[str]:
     turns = (*(found.case.conversation or ()), *found.invocations)
     given = (getattr(criterion, "rubrics", ()), found.case.rubrics, *(e.rubrics for e in turns))
     return {rubric.rubric_id for each in given for rubric in each or ()}
+
+
+# --- Lines about a stored run -----------------------------------------------------------------
+
+Place = dict[str, Json]
+"""Fields of a trial's key; an omitted field matches any value."""
+
+
+class Pointer(Line):
+    """A line that names a trial."""
+
+    case: str
+    """The eval case."""
+    evalset: str | None = None
+    """The evalset, as the configuration names it; required if several have the case."""
+    agent: str | None = None
+    """The agent, if there are several."""
+    repeat: int | None = None
+    """Repeat index, from 0, if there are several."""
+
+    @property
+    def trial(self) -> Place:
+        """The fields of a trial's key that the line gives."""
+        return self.model_dump(include={*TrialKey.model_fields}, exclude_none=True)
+
+
+POINTERS = Form(Pointer, lambda line, _refuse: line.trial)
+"""The format of lines that name trials."""
+
+
+def scores_of(run: Run, name: str, items: Sequence[Item[Place]], shown: str) -> list[Score]:
+    """Return, for each of `items`, the score by the criterion `name`.
+
+    Raises:
+        UsageError: an item matches no trial, or several.
+
+    """
+    wanted = {item.subject["case"] for item in items}
+    known: dict[str, list[tuple[TrialKey, Score]]] = {}
+    for result in run.results():
+        if result.key.case in wanted:
+            scores = [each for each in result.scores if each.name == name]
+            known.setdefault(result.key.case, []).extend((result.key, each) for each in scores)
+    fitting = [_fitting(item.subject, known) for item in items]
+    problems = list(_problems(items, fitting, name, shown))
+    if problems:
+        raise UsageError(problems=problems)
+    return [found[0] for found in fitting]
+
+
+def _fitting(wanted: Place, known: dict[str, list[tuple[TrialKey, Score]]]) -> list[Score]:
+    named = known.get(wanted["case"], ())
+    return [score for key, score in named if wanted.items() <= key.model_dump().items()]
+
+
+def _problems(
+    items: Sequence[Item[Place]], fitting: Sequence[Sequence[Score]], name: str, shown: str
+) -> Iterator[Problem]:
+    for item, found in zip(items, fitting, strict=True):
+        case = item.subject["case"]
+        if not found:
+            message = f"the run has no such trial of {case!r} scored by {name}"
+            yield Problem(message, shown, item.line)
+        elif len(found) > 1:
+            which = "choose one with `evalset`, `agent` or `repeat`"
+            yield Problem(f"matches {len(found)} trials of {case!r}; {which}", shown, item.line)
