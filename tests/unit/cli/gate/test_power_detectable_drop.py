@@ -12,7 +12,7 @@ from ci_eval.cli.gate.power_both_arms import ArmsSetting
 from ci_eval.cli.gate.power_detectable_drop import Noise, Setting, fewest, noise_of
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.between_runs import PRIOR_RUNS, PRIOR_SHARE
-from ci_eval.gate.both_arms import DOUBT, LOOKS, MOST_DOUBT
+from ci_eval.gate.both_arms import LOOKS, ArmDrops
 from ci_eval.gate.compare import compare
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
@@ -206,7 +206,7 @@ def share_found_in_both_arms(draw, drop):
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", [marks, passes])
 def test_with_both_arms_it_is_found_as_often_as_it_is_said(draw):
-    doubts = tuple(map(min, DOUBT, MOST_DOUBT))
+    doubts = tuple(map(min, ArmDrops.shared_doubt, ArmDrops.most_doubt))
     once = setting_of(draw).now
     setting = ArmsSetting(CASES, RUNS, once, once, rate=0.9 * 0.02, least=0.02, doubts=doubts)
     drop = setting.detectable(0.8, 1.0)
