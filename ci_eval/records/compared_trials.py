@@ -3,7 +3,7 @@
 The rest of a line (evidence, messages, outputs) is skipped, which takes a tenth of the time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -38,6 +38,7 @@ class ComparedTrial(msgspec.Struct, frozen=True):
     """The fields of `TrialResult` that a comparison reads."""
 
     key: _Key
+    status: Status
     error: Failure | None = None
     scores: tuple[ComparedScore, ...] = ()
     duration_s: Annotated[float, msgspec.Meta(ge=0, le=MAX_SECONDS)] = 0.0
@@ -56,7 +57,9 @@ def _record(kind: Any, value: Any) -> Any:
     return kind.model_validate(value)
 
 
-_decode = msgspec.json.Decoder(ComparedTrial, dec_hook=_record).decode
+_Entry = tuple[Annotated[int, msgspec.Meta(ge=0)], ComparedTrial]
+_trial_in = msgspec.json.Decoder(ComparedTrial, dec_hook=_record).decode
+_entry_in = msgspec.json.Decoder(_Entry, dec_hook=_record).decode
 
 
 def intervals(meta: RunMeta) -> Mapping[str, Interval]:
@@ -68,14 +71,30 @@ def intervals(meta: RunMeta) -> Mapping[str, Interval]:
 def compared_trial(text: str, within: Mapping[str, Interval]) -> ComparedTrial | None:
     """Return the trial in a line; `None` if a `TrialResult` might reject it."""
     try:
-        trial = _decode(text)
+        trial = _trial_in(text)
     except (msgspec.MsgspecError, RecursionError):
         return None
+    return trial if _fits(trial, within) else None
+
+
+def compared_entry(
+    text: str, within: Sequence[Mapping[str, Interval]]
+) -> tuple[int, ComparedTrial] | None:
+    """Return the index of the run and the trial in a line of a baseline; `None` if in doubt."""
+    try:
+        run, trial = _entry_in(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return (run, trial) if run < len(within) and _fits(trial, within[run]) else None
+
+
+def _fits(trial: ComparedTrial, within: Mapping[str, Interval]) -> bool:
+    """Return True if the values of a trial agree with their statuses and intervals."""
     for score in trial.scores:
         value, interval = score.value, within.get(score.name)
         is_measured = score.status in _MEASURED
         if interval is None or is_measured != (value is not None):
-            return None
+            return False
         if value is not None and not interval[0] <= value <= interval[1]:
-            return None
-    return trial
+            return False
+    return True

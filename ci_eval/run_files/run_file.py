@@ -142,23 +142,12 @@ class _RunReader:
             yield checked_result(self.meta, element, self._shown, self._error)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        """Yield number and text of each line with a result, and an empty text at the end.
-
-        Stops without the empty text if the file differs from the layout of `RunWriter`.
-        """
+        """Yield `result_lines`, or nothing if the head differs from the layout of `RunWriter`."""
         with reading(self._path, shown=self._shown, most=MAX_WALKED, newline="\n") as file:
             head = file.readline(MAX_ELEMENT_CHARS)
             if [*parse_json(f"{head}]}}")] != ["schema_version", "meta", "results"]:
                 return
-            more = True
-            for number in count(2):
-                line = file.readline(MAX_ELEMENT_CHARS)
-                if line == "]}\n" and (number == 2 or not more) and not file.read(1):
-                    yield number, ""
-                if not more or line[:1] != "{" or line[-1:] != "\n":
-                    return
-                more = line[-2] == ","
-                yield number, line[: -2 if more else -1]
+            yield from result_lines(file, 2)
 
     def _result(self, text: str, line: int) -> TrialResult:
         """Return the result in a line.
@@ -196,6 +185,22 @@ def _is_simple(text: str) -> bool:
     Pydantic's parser accepts values in evidence that could not be written back, such as 1e999.
     """
     return "\\u" not in text and text.count('"evidence"') == text.count('"evidence":null')
+
+
+def result_lines(file: IO[str], first: int) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line with a result, and an empty text at the end.
+
+    Stops without the empty text if the layout differs: a value in each line, then `]}`.
+    """
+    more = True
+    for number in count(first):
+        line = file.readline(MAX_ELEMENT_CHARS)
+        if line == "]}\n" and (number == first or not more) and not file.read(1):
+            yield number, ""
+        if not more or line[:1] not in {"{", "["} or line[-1:] != "\n":
+            return
+        more = line[-2] == ","
+        yield number, line[: -2 if more else -1]
 
 
 def check_version(element: Element, shown: str, error: type[CiEvalError]) -> None:
