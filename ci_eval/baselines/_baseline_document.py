@@ -9,8 +9,9 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ci_eval.records.cases import SCHEMA_VERSION
@@ -22,10 +23,12 @@ from ci_eval.run_files.run_file import (
     checked_result,
     replacing,
     result_line,
+    result_lines,
 )
 from ci_eval.run_files.score_table import Columns, Past
-from ci_eval.text.json_stream import Element, JsonFile
+from ci_eval.text.json_stream import MAX_ELEMENT_CHARS, Element, JsonFile
 from ci_eval.text.json_text import RESULT_DEPTH
+from ci_eval.text.yaml_files import MAX_WALKED, reading
 
 
 def stored_runs(path: Path, shown: str) -> list[Past]:
@@ -69,6 +72,7 @@ def written(run: Run, stored: Sequence[Past], path: Path, shown: str, *, window:
         ) from exc
 
 
+_RESULTS = '"results":[\n'
 _WAY_OUT = (
     "this is the stored baseline: restore it, or remove it and store a run of the base branch "
     "with `ci-eval baseline save`"
@@ -126,6 +130,38 @@ class _Reader:
     shown: str
 
     def runs(self) -> list[Past]:
+        """Return the runs with their values."""
+        with suppress(UsageError):
+            if past := self._quick_runs():
+                return past
+        return self._validated_runs()
+
+    def _quick_runs(self) -> list[Past]:
+        """Return the runs, read by line; none if the layout differs or something may be wrong."""
+        from ci_eval.records.compared_trials import compared_entry, intervals
+
+        past: list[Past] = []
+        for name, element in self._members():
+            if name == "runs" and not element.is_begin:
+                meta = checked(RunMeta, element, self.shown, BaselineError)
+                past.append(Past(meta, Columns()))
+            elif name == "schema_version":
+                check_version(element, self.shown, BaselineError)
+            elif name == "results":
+                break
+        within = [intervals(each.meta) for each in past]
+        with reading(self.path, shown=self.shown, most=MAX_WALKED, newline="\n") as file:
+            head = iter(partial(file.readline, MAX_ELEMENT_CHARS), "")
+            if _RESULTS not in head:  # reads up to there
+                return []
+            for _, text in result_lines(file, 0):
+                entry = compared_entry(text, within) if text else None
+                if entry is None:
+                    return [] if text else past
+                past[entry[0]].columns.add(entry[1])
+        return []
+
+    def _validated_runs(self) -> list[Past]:
         """Validate the whole file, and return its runs with their values."""
         past: list[Past] = []
         seen: set[str] = set()

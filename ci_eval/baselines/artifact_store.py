@@ -196,7 +196,7 @@ def _read(archive: bytes, shown: str) -> Past:
 
 
 def _complete(run: Run) -> Past:
-    columns = Columns.of(run.results())
+    columns = Columns.of(run.compared_trials())
     statuses = [status for _, status in columns.statuses(run.meta.criteria)]
     measured = Status.PASSED in statuses or Status.FAILED in statuses
     meta = run.meta

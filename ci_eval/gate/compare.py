@@ -7,6 +7,7 @@ score a little lower) and `hard_break` (a case that always passed now always fai
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from ci_eval.config.config_schema import GateOptions
@@ -152,8 +153,7 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
     )
     nearest = baseline[0].meta
     flaky = sorted(
-        (each for group in examined.groups for each in _flaky(group)),
-        key=lambda each: (-min(each.failed, each.trials - each.failed) / each.trials, each.case),
+        (each for group in examined.groups for each in _flaky(group)), key=itemgetter(0, 1)
     )
     return Comparison(
         baseline_runs=tuple(past.meta.run_id for past in baseline),
@@ -174,7 +174,10 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         unmatched_failures=tuple(dict.fromkeys(_unmatched_failures(examined.groups, baseline))),
         vanished=() if meta.filtered else tuple(vanished(meta, columns, baseline[0])),
         not_comparable=tuple(examined.not_comparable),
-        flaky=tuple(flaky[:MAX_FLAKY]),
+        flaky=tuple(
+            Flaky(group=key, case=case, failed=failed, trials=trials)
+            for _, case, key, failed, trials in flaky[:MAX_FLAKY]
+        ),
         flaky_total=len(flaky),
         excused=tuple(listed(meta, gate, examined.excuses)),
         hidden=tuple(_hidden_by_errors(examined, barely, gate)) if barely else (),
@@ -382,13 +385,15 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
         )
 
 
-def _flaky(group: Group) -> Iterator[Flaky]:
-    """Yield the cases that both passed and failed in the baseline."""
+def _flaky(group: Group) -> Iterator[tuple[float, str, GroupKey, int, int]]:
+    """Yield the cases that both passed and failed in the baseline.
+
+    In each tuple: a rank, the case, its group, and the numbers of failed and of all trials.
+    """
     if group.facts.informational:
         return
-    (rows,) = group.before.varied.nonzero()
-    for case, cell in zip(group.before.named(rows), group.before.cells(rows), strict=True):
-        values = cell.observations
-        failed = group.failures(values)
-        if 0 < failed < len(values):
-            yield Flaky(group=group.key, case=case, failed=failed, trials=len(values))
+    passed, failed = group.before.outcomes(group.facts)
+    (rows,) = ((passed > 0) & (failed > 0)).nonzero()
+    counts = passed[rows].tolist(), failed[rows].tolist()
+    for case, good, bad in zip(group.before.named(rows), *counts, strict=True):
+        yield -min(good, bad) / (good + bad), case, group.key, bad, good + bad

@@ -34,8 +34,6 @@ _FIRST = 2
 use no more of the budget."""
 _STEADY_TRIALS = 3
 """Trials that must agree, if more can be drawn, before a steady history proves a break."""
-_ALL = 1 << 30
-"""A look that includes all rounds."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +73,12 @@ class Breaks:
     @cached_property
     def _is_flaky(self) -> bool:
         """Whether another case both passes and fails, over all runs."""
-        return any(
-            len({*map(self.group.passed, (*pair.before.observations, *pair.now.observations))}) > 1
-            for case, pair in self.group.all_pairs.items()
-            if case not in self.suspects
+        pairs = self.group.all_pairs
+        now, before = (each.outcomes(self.group.facts) for each in (pairs.now, pairs.before))
+        passed, failed = (
+            new[pairs.rows] + old[pairs.rows_before] for new, old in zip(now, before, strict=True)
         )
+        return bool(((passed > 0) & (failed > 0) & ~pairs.among(self.suspects)).any())
 
 
 def breaks(groups: Sequence[Group], gate: GateOptions, rate: float) -> list[Breaks]:
@@ -207,18 +206,17 @@ class _Count:
         Computed from how much less often two trials of one run differ than two trials of different
         runs; 0 if this may be chance.
         """
-        within, between, pairs_within, pairs_between = 0, 0, 0, 0
-        for pair in self.group.all_pairs.values():
-            runs = pair.runs_before
-            if len(runs) < 2:
-                continue
-            passed = [sum(map(self.group.passed, run)) for run in runs]
-            here = sum(good * (len(run) - good) for good, run in zip(passed, runs, strict=True))
-            possible = sum(math.comb(len(run), 2) for run in runs)
-            total, good = pair.before.measured, sum(passed)
-            within, pairs_within = within + here, pairs_within + possible
-            between += good * (total - good) - here
-            pairs_between += math.comb(total, 2) - possible
+        pairs = self.group.all_pairs
+        sizes, passed = (
+            pairs.before.sizes(facts)[pairs.rows_before] for facts in (None, self.group.facts)
+        )
+        several = (sizes > 0).sum(axis=1) > 1
+        sizes, passed = sizes[several], passed[several]
+        total, good = sizes.sum(axis=1), passed.sum(axis=1)
+        within = int((passed * (sizes - passed)).sum())
+        between = int((good * (total - good)).sum()) - within
+        pairs_within = int((sizes * (sizes - 1)).sum()) // 2
+        pairs_between = int((total * (total - 1)).sum()) // 2 - pairs_within
         if not between or not pairs_within:
             return 0.0
         expected = between / pairs_between * pairs_within
@@ -237,10 +235,13 @@ class _Count:
         """The number of cases by their trials before, in further rounds and in the first round."""
         found: Counter[tuple[float, float, int]] = Counter()
         # Exempted cases could have broken, too: exempting one proves nothing about the others.
-        for pair in self.group.all_pairs.values():
-            before = sum(self._effective_trials(len(run)) for run in pair.runs_before)
-            first, *further = [len(each) for each in pair.rounds(_ALL)] or [0]
-            found[before, sum(map(self._effective_trials, further)), first] += 1
+        pairs = self.group.all_pairs
+        runs, rounds = pairs.before.sizes()[pairs.rows_before], pairs.now.sizes()[pairs.rows]
+        alike = Counter(zip(*runs.T.tolist(), *rounds.T.tolist(), strict=True))
+        for sizes, cases in alike.items():
+            before = sum(map(self._effective_trials, sizes[: len(runs.T)]))
+            first, *further = [*filter(None, sizes[len(runs.T) :])] or [0]
+            found[before, sum(map(self._effective_trials, further)), first] += cases
         return found
 
     def _chance(self, broken: int, confirming: int) -> float:

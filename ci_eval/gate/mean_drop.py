@@ -17,7 +17,7 @@ from ci_eval.gate.pairing import Group
 from ci_eval.run_files.score_column import MEASURED
 from ci_eval.stats.effective_test_count import effective_size
 from ci_eval.stats.intervals import holm
-from ci_eval.stats.permutation import Permuted, mean_of, permute
+from ci_eval.stats.permutation import Permuted, Samples, mean_of, permute
 from ci_eval.stats.sequential import levels, spending
 
 _FEWEST_DRAWS, _MOST_DRAWS = 9_999, 199_999
@@ -68,6 +68,11 @@ class Drifts:
     def days(self) -> list[BetweenRuns]:
         """What days add to the mean of each group, if stored runs decide."""
         return [*map(between_runs, self.groups)]
+
+    @cached_property
+    def _first(self) -> list[Samples]:
+        """The samples of each group at the first look."""
+        return [each.samples(0) for each in self.groups]
 
     @cached_property
     def together(self) -> list[int]:
@@ -125,7 +130,7 @@ class Drifts:
         return min(self.shared_doubt[place] / size, self.most_doubt[place])
 
     def _look(self, look: int, draws: int) -> list[Permuted]:
-        samples = [each.samples(look) for each in self.groups]
+        samples = [each.samples(look) for each in self.groups] if look else self._first
         tests = permute(samples, draws=draws)
         if any(each.day for each in self.days):
             tests = [
@@ -151,11 +156,10 @@ class Drifts:
 
     def _findings(self, tests: Sequence[Permuted], doubted: Sequence[bool]) -> Iterator[Finding]:
         p_values = [test.lower if yes else 1.0 for test, yes in zip(tests, doubted, strict=True)]
-        samples = [each.samples(0) for each in self.groups]
         shared = [
             (group.key.agent, each.day) for group, each in zip(self.groups, self.days, strict=True)
         ]
-        worth = effective_size(samples, self.together, self.rate, shared)
+        worth = effective_size(self._first, self.together, self.rate, shared)
         worse = holm(p_values, self.rate, self._level, worth)
         better = holm([test.upper for test in tests], self.rate)
         last = self._doubtful(self.rounds, tests)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ci_eval.config.config_schema import Excuse
@@ -20,7 +21,7 @@ from ci_eval.run_files.score_cell import Cell, best_of, mean
 from ci_eval.run_files.score_column import LOST, MEASURED, Column, passing
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats.intervals import mean_interval
-from ci_eval.stats.permutation import Place, Sample, Samples
+from ci_eval.stats.permutation import Sample, Samples
 
 if TYPE_CHECKING:
     from ci_eval.run_files.score_column import Chosen, Floats, Whole
@@ -115,12 +116,11 @@ def _uncovered(column: Column, key: GroupName, excuses: Sequence[Excuse]) -> "Ch
 def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
     """Yield the cases that no run of the baseline has."""
     for name, cases in now.evalsets.items():
-        known = [
-            past.columns.evalsets[name].numbers for past in before if name in past.columns.evalsets
-        ]
-        for case in cases.numbers:
-            if not any(case in each for each in known):
-                yield f"{name}/{case}"
+        fresh = [*cases.numbers]
+        for past in before:
+            known = past.columns.evalsets.get(name, Cases()).numbers
+            fresh = [case for case in fresh if case not in known]
+        yield from (f"{name}/{case}" for case in fresh)
 
 
 def vanished(meta: RunMeta, now: Columns, past: Past) -> Iterator[Vanished]:
@@ -322,13 +322,16 @@ class Group:
 
         `before` limits the rounds of the baseline; by default there is no limit.
         """
-        return _GroupSamples(self, look, before)
+        pairs = self.pairs
+        found = zip(pairs, self.samples_of(pairs, look, before), strict=True)
+        return Samples.of((self.key.agent, self.key.evalset), found)
 
     def samples_of(self, pairs: Pairs, look: int, before: int | None = None) -> Iterator[Sample]:
         """Yield the sample of each case."""
         best, shares = best_of(self.facts), self.sign / (self.scale or 1.0)
         margin = 1 + self.sign * -(self.facts.max_growth or 0.0)
-        return (_sample(each, look, before, best, shares, margin) for each in pairs.values())
+        options = map(repeat, (look, before, best, shares, margin))
+        return map(_sample, pairs.values(), *options)
 
 
 @lru_cache(maxsize=4096)
@@ -350,28 +353,6 @@ def _sample(  # noqa: PLR0913, PLR0917  # everything that a sample depends on
         tuple(value * shares for value in new),
         tuple(value * shares * margin for value in old),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _GroupSamples:
-    """The samples of a group; each is only made when it is read."""
-
-    group: Group
-    look: int
-    before: int | None
-
-    def __len__(self) -> int:
-        return len(self.group.pairs)
-
-    def items(self) -> Iterator[tuple[Place, Sample]]:
-        """Yield the place and the sample of each case."""
-        key = self.group.key
-        for case, sample in zip(self.group.pairs, self.values(), strict=True):
-            yield (key.agent, key.evalset, case), sample
-
-    def values(self) -> Iterator[Sample]:
-        """Yield the sample of each case."""
-        return self.group.samples_of(self.group.pairs, self.look, self.before)
 
 
 def groups_of(

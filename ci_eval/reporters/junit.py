@@ -8,8 +8,9 @@ reporters for GitHub read both profiles.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, starmap
 from typing import Literal
 
 from ci_eval.plugins.points import Reporter, reporter
@@ -322,16 +323,23 @@ def _name(key: TrialKey, repeats: int) -> str:
 
 def _properties(properties: Iterable[tuple[str, str]], indent: str) -> str:
     """Return the element with all properties that have a value."""
-    lines = [
-        f"{indent}  <property{_attributes({'name': terminal(name), 'value': terminal(value)})}/>\n"
-        for name, value in properties
-        if value
-    ]
+    lines = [f"{indent}  {_property(name, value)}\n" for name, value in properties if value]
     return f"{indent}<properties>\n{''.join(lines)}{indent}</properties>\n" if lines else ""
 
 
+@lru_cache(maxsize=512)
+def _property(name: str, value: str) -> str:
+    """Return a property; cached, because thousands of trials have equal ones."""
+    return f"<property{_attributes({'name': terminal(name), 'value': terminal(value)})}/>"
+
+
 def _attributes(attributes: Mapping[str, str]) -> str:
-    return "".join(f' {name}="{xml(value)}"' for name, value in attributes.items())
+    return "".join(starmap(_attribute, attributes.items()))
+
+
+@lru_cache(maxsize=512)
+def _attribute(name: str, value: str) -> str:
+    return f' {name}="{xml(value)}"'
 
 
 def _number(value: float | None) -> str:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, NamedTuple, Self
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey, Report, Totals
@@ -23,6 +23,9 @@ from ci_eval.run_files.run_file import RunWriter, read_run, replacing
 from ci_eval.run_files.score_table import Columns
 from ci_eval.text.redact import Secrets
 from ci_eval.text.templates import counted
+
+if TYPE_CHECKING:
+    from ci_eval.records.compared_trials import ComparedTrial
 
 
 class Progress:
@@ -106,7 +109,7 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     """The model calls that got an injected fault instead of an answer, by agent."""
 
-    def add(self, result: TrialResult) -> None:
+    def add(self, result: "TrialResult | ComparedTrial") -> None:
         """Add one result."""
         self.columns.add(result)
         self.trials += 1
@@ -196,7 +199,7 @@ class Collected(NamedTuple):
 def collected_from(run: Run) -> Collected:
     """Return a stored run with the tally of its results."""
     tally = Tally()
-    for result in run.results():
+    for result in run.compared_trials():
         tally.add(result)
     return Collected(run, tally)
 

@@ -3,12 +3,13 @@
 `{"schema_version": 1, "meta": {…}, "results": [{…}, …]}`, one result per line.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -21,7 +22,11 @@ from ci_eval.text.json_text import RESULT_DEPTH, NotJsonError, parse_json
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import MAX_WALKED, Loc, dotted, reading
 
+if TYPE_CHECKING:
+    from ci_eval.records.compared_trials import ComparedTrial
+
 M = TypeVar("M", bound=Stored)
+T = TypeVar("T")
 
 
 @contextmanager
@@ -88,7 +93,7 @@ def read_run(path: Path, *, shown: str, error: type[CiEvalError] = UsageError) -
 
     """
     reader = _RunReader(path, shown, error)
-    return Run(reader.meta(), reader.results, path.with_name(TRACES_FILE))
+    return Run(reader.meta, reader.results, path.with_name(TRACES_FILE), reader.compared_trials)
 
 
 class _RunReader:
@@ -97,6 +102,7 @@ class _RunReader:
         self._shown = shown
         self._error = error
 
+    @cached_property
     def meta(self) -> RunMeta:
         meta: RunMeta | None = None
         has_version = False
@@ -111,38 +117,39 @@ class _RunReader:
         raise self._error(problems=[Problem("is not a run of ci-eval", self._shown, 1)])
 
     def results(self) -> Iterator[TrialResult]:
-        meta, read = self.meta(), 0
+        return self._parsed(self._result)
+
+    def compared_trials(self) -> "Iterator[TrialResult | ComparedTrial]":
+        from ci_eval.records.compared_trials import compared_trial, intervals
+
+        within = intervals(self.meta)
+        return self._parsed(
+            lambda text, line: compared_trial(text, within) or self._result(text, line)
+        )
+
+    def _parsed(self, parse: Callable[[str, int], T]) -> Iterator[T | TrialResult]:
+        """Yield each result as `parse` returns it, given the text and the number of its line."""
+        read = 0
         with self._errors(), suppress(NotJsonError):
             for line, text in self._lines():
                 if not text:
                     return
-                yield self._result(meta, text, line)
+                yield parse(text, line)
                 read += 1
         # From here on, the file has another layout, or is not JSON.
         elements = (each for name, each in self._members() if name == "results")
         for element in islice((each for each in elements if not each.is_begin), read, None):
-            yield checked_result(meta, element, self._shown, self._error)
+            yield checked_result(self.meta, element, self._shown, self._error)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        """Yield number and text of each line with a result, and an empty text at the end.
-
-        Stops without the empty text if the file differs from the layout of `RunWriter`.
-        """
-        with reading(self._path, shown=self._shown, most=MAX_WALKED) as file:
+        """Yield `result_lines`, or nothing if the head differs from the layout of `RunWriter`."""
+        with reading(self._path, shown=self._shown, most=MAX_WALKED, newline="\n") as file:
             head = file.readline(MAX_ELEMENT_CHARS)
             if [*parse_json(f"{head}]}}")] != ["schema_version", "meta", "results"]:
                 return
-            more = True
-            for number in count(2):
-                line = file.readline(MAX_ELEMENT_CHARS)
-                if line == "]}\n" and (number == 2 or not more) and not file.read(1):
-                    yield number, ""
-                if not more or line[:1] != "{" or line[-1:] != "\n":
-                    return
-                more = line[-2] == ","
-                yield number, line[: -2 if more else -1]
+            yield from result_lines(file, 2)
 
-    def _result(self, meta: RunMeta, text: str, line: int) -> TrialResult:
+    def _result(self, text: str, line: int) -> TrialResult:
         """Return the result in a line.
 
         Raises:
@@ -153,11 +160,11 @@ class _RunReader:
             with suppress(ValidationError):
                 result = TrialResult.model_validate_json(text)
                 if not any(
-                    error for score in result.scores for error in _score_errors(score, meta)
+                    error for score in result.scores for error in _score_errors(score, self.meta)
                 ):
                     return result
         value = parse_json(text, max_depth=RESULT_DEPTH)
-        return checked_result(meta, Element(value, line, text), self._shown, self._error)
+        return checked_result(self.meta, Element(value, line, text), self._shown, self._error)
 
     def _members(self) -> Iterator[tuple[str, Element]]:
         file = JsonFile(self._path, shown=self._shown, max_depth=RESULT_DEPTH)
@@ -178,6 +185,22 @@ def _is_simple(text: str) -> bool:
     Pydantic's parser accepts values in evidence that could not be written back, such as 1e999.
     """
     return "\\u" not in text and text.count('"evidence"') == text.count('"evidence":null')
+
+
+def result_lines(file: IO[str], first: int) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line with a result, and an empty text at the end.
+
+    Stops without the empty text if the layout differs: a value in each line, then `]}`.
+    """
+    more = True
+    for number in count(first):
+        line = file.readline(MAX_ELEMENT_CHARS)
+        if line == "]}\n" and (number == first or not more) and not file.read(1):
+            yield number, ""
+        if not more or line[:1] not in {"{", "["} or line[-1:] != "\n":
+            return
+        more = line[-2] == ","
+        yield number, line[: -2 if more else -1]
 
 
 def check_version(element: Element, shown: str, error: type[CiEvalError]) -> None:

@@ -17,7 +17,7 @@ def note(past: Past) -> Noted:
 def note_run(run: Run) -> Noted:
     """Return the summary of a run, with judge costs."""
     columns, costs = Columns(), dict[tuple[str, str, str], float]()
-    for result in run.results():
+    for result in run.compared_trials():
         if not result.confirms:
             columns.add(result)
         key = result.key

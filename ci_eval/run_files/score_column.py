@@ -25,20 +25,26 @@ if TYPE_CHECKING:
 
 MEASURED, LOST, CONFIRMING, UNCONFIRMED, SKIPPED = range(5)
 """Kinds of observations: a value, an error, both for confirming trials, and not applicable."""
+RANKED = Status.SKIPPED, Status.PASSED, Status.ERROR, Status.FAILED
+"""The last status that occurs decides a case: a failure is certain, an error is not."""
 _KINDS = 8
 """The code of an observation is its kind plus this times its unit (a run, or a round of a run)."""
-_CHUNK = 4096
+_CHUNK = 512
 """Number of cells that are prepared at once."""
 
 
 class _Sorted(NamedTuple):
-    """Observations by row."""
+    """Observations by row: a row for each case that has any, in the order of the cases."""
 
+    numbers: "Whole"
+    """The number of the case of each row."""
     starts: "Whole"
     """The index of each row's first observation, and the end of the last row; no row is empty."""
     codes: "Codes"
     values: "Floats"
     """0 where nothing was measured."""
+    seconds: "Floats"
+    """The duration of all trials of each row."""
 
     @property
     def rows(self) -> "Whole":
@@ -53,23 +59,16 @@ class Column:
 
     def __init__(self, cases: Cases | None = None) -> None:
         self.cases = cases or Cases()
-        self._numbers = array("i")
-        """The number of the case of each row."""
-        self._rows = array("i")
-        """The row of each case; -1 if it has none."""
-        self._seconds = array("d")
-        """The duration of all trials of each row."""
-        self._new = array("i"), array("i"), array("d")
-        """Row, code and value of the observations that are not sorted yet."""
+        self._new = _arrays()
+        """Case number, code, value and duration of the observations that are not sorted yet."""
         self._held: _Sorted | None = None
         self._means: Floats | None = None
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self.sorted().numbers)
 
     def __iter__(self) -> Iterator[str]:
-        names = [*self.cases.numbers]
-        return (names[number] for number in self._numbers)
+        return iter(self.named(slice(None)))
 
     def __contains__(self, case: str) -> bool:
         return self.row(case) >= 0
@@ -86,8 +85,9 @@ class Column:
 
     def row(self, case: str) -> int:
         """Return the row of a case; -1 if there is none."""
-        number = self.cases.numbers.get(case, -1)
-        return self._rows[number] if 0 <= number < len(self._rows) else -1
+        number, numbers = self.cases.numbers.get(case, -1), self.numbers
+        row = int(numbers.searchsorted(number))
+        return row if row < len(numbers) and numbers[row] == number else -1
 
     def items(self) -> Iterator[tuple[str, Cell]]:
         """Yield each case with its cell."""
@@ -101,17 +101,18 @@ class Column:
         """Yield the cells of some rows."""
         import numpy as np
 
-        starts, codes, values = self.sorted()
+        _, starts, codes, values, _ = self.sorted()
         for begin in range(0, len(rows), _CHUNK):
             chosen = np.asarray(rows[begin : begin + _CHUNK])
-            first, end = starts[chosen], starts[chosen + 1]
-            begun = zip(codes[first].tolist(), values[first].tolist(), strict=True)
-            for one, at, stop in zip(begun, first.tolist(), end.tolist(), strict=True):
-                if stop == at + 1:
-                    yield _cell(one)
-                else:
-                    both = codes[at:stop].tolist(), values[at:stop].tolist()
-                    yield _cell(*zip(*both, strict=True))
+            first = starts[chosen]
+            sizes = starts[chosen + 1] - first
+            ends = np.cumsum(sizes)
+            places = np.repeat(first - ends + sizes, sizes) + np.arange(ends[-1])
+            observed = [*zip(codes[places].tolist(), values[places].tolist(), strict=True)]
+            at = 0
+            for end in ends.tolist():
+                yield _cell(*observed[at:end])
+                at = end
 
     # --- Adding -------------------------------------------------------------------------------
 
@@ -124,20 +125,11 @@ class Column:
         self, number: int, value: float | None, kind: int, unit: int, seconds: float = 0.0
     ) -> None:
         """Add an observation of the case with this number."""
-        known = len(self._rows)
-        if number >= known:
-            self._rows.extend([-1] * (number + 1 - known))
-        row = self._rows[number]
-        if row < 0:
-            row = self._rows[number] = len(self._numbers)
-            self._numbers.append(number)
-            self._seconds.append(0.0)
-        self._seconds[row] += seconds
-        rows, codes, values = self._new
-        rows.append(row)
+        numbers, codes, values, durations = self._new
+        numbers.append(number)
         codes.append(unit * _KINDS + kind)
         values.append(value or 0.0)
-        self._means = None
+        durations.append(seconds)
 
     def pool(self, other: "Column", numbers: "Whole", *, as_unit: bool) -> None:
         """Add the observations of another column; `numbers` are the case numbers of its rows here.
@@ -161,27 +153,18 @@ class Column:
         """Add observations of the cases with these numbers."""
         import numpy as np
 
-        rows = np.full(len(self.cases.numbers), -1, np.int32)
-        rows[self.numbers] = np.arange(len(self))
-        _, first = np.unique(number, return_index=True)
-        fresh = number[np.sort(first)]
-        fresh = fresh[rows[fresh] < 0]
-        rows[fresh] = np.arange(len(self), len(self) + len(fresh))
-        self._numbers.frombytes(fresh.astype(np.int32).tobytes())
-        self._rows = array("i", rows.tobytes())
-        self._seconds.frombytes(np.zeros(len(fresh)).tobytes())
-        new_rows, new_codes, new_values = self._new
-        new_rows.frombytes(rows[number].tobytes())
+        new_numbers, new_codes, new_values, new_seconds = self._new
+        new_numbers.frombytes(number.astype(np.int32).tobytes())
         new_codes.frombytes(codes.astype(np.int32).tobytes())
         new_values.frombytes(values.tobytes())
-        self._means = None
+        new_seconds.frombytes(np.zeros(len(values)).tobytes())
 
     def rows_of(self, numbers: "Whole") -> "Whole":
         """Return the row of each of these cases; -1 if it has none, or if its number is below 0."""
         import numpy as np
 
         rows = np.full(len(self.cases.numbers) + 1, -1)
-        rows[: len(self._rows)] = self._rows
+        rows[self.numbers] = np.arange(len(self))
         return rows[numbers]
 
     # --- Arrays -------------------------------------------------------------------------------
@@ -190,20 +173,24 @@ class Column:
         """Return the observations by row; within a row, in the order in which they were added."""
         import numpy as np
 
-        if self._held is not None and not self._new[0]:
-            return self._held
-        rows, codes, values = map(np.array, self._new)
-        if self._held is not None:
-            rows = np.concatenate([self._held.rows, rows])
-            codes = np.concatenate([self._held.codes, codes])
-            values = np.concatenate([self._held.values, values])
-        if (rows[1:] < rows[:-1]).any():
-            order = np.argsort(rows, kind="stable")
-            rows, codes, values = rows[order], codes[order], values[order]
-        starts = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(np.bincount(rows, minlength=len(self)), out=starts[1:])
-        self._new = array("i"), array("i"), array("d")
-        self._held = _Sorted(starts, codes, values)
+        held = self._held
+        if held is not None and not self._new[0]:
+            return held
+        numbers, codes, values, seconds = map(np.array, self._new)
+        totals = np.bincount(numbers, seconds).astype(np.float64)
+        if held is not None:
+            numbers = np.concatenate([held.numbers[held.rows], numbers])
+            codes = np.concatenate([held.codes, codes])
+            values = np.concatenate([held.values, values])
+            totals.resize(len(self.cases.numbers))
+            totals[held.numbers] += held.seconds
+        if (numbers[1:] < numbers[:-1]).any():
+            order = np.argsort(numbers, kind="stable")
+            numbers, codes, values = numbers[order], codes[order], values[order]
+        (firsts,) = np.diff(numbers, prepend=-1).nonzero()
+        rows, starts = numbers[firsts].astype(np.int64), np.append(firsts, len(numbers))
+        self._held = _Sorted(rows, starts, codes, values, totals[rows])
+        self._new, self._means = _arrays(), None
         return self._held
 
     def only(self, units: int) -> "Column":
@@ -228,16 +215,14 @@ class Column:
     @property
     def numbers(self) -> "Whole":
         """The number of the case of each row."""
-        import numpy as np
-
-        return np.array(self._numbers, np.int64)
+        return self.sorted().numbers
 
     @property
     def seconds(self) -> "Floats":
         """The mean duration of the trials of each row."""
         import numpy as np
 
-        return np.array(self._seconds) / np.diff(self.sorted().starts)
+        return self.sorted().seconds / np.diff(self.sorted().starts)
 
     def counts(self, *kinds: int) -> "Whole":
         """Return the number of observations of these kinds in each row."""
@@ -251,18 +236,33 @@ class Column:
         """The number of units of each row, up to the last measured one."""
         import numpy as np
 
-        rows, codes, _ = self._measured()
-        found = np.zeros(len(self), np.int64)
-        np.maximum.at(found, rows, codes // _KINDS + 1)
+        sizes = self.sizes()
+        found: Whole = ((sizes > 0) * np.arange(1, sizes.shape[1] + 1)).max(axis=1)
         return found
 
     @property
     def firsts(self) -> "Whole":
         """The number of measured values in the first unit of each row."""
+        return self.sizes()[:, 0]
+
+    def outcomes(self, facts: CriterionFacts) -> tuple["Whole", "Whole"]:
+        """Return the numbers of measured values of each row that pass and that fail."""
+        passed = self.sizes(facts).sum(axis=1)
+        return passed, self.sizes().sum(axis=1) - passed
+
+    def sizes(self, facts: CriterionFacts | None = None) -> "Whole":
+        """Return the number of measured values in each unit of each row.
+
+        With `facts`, only those that pass count.
+        """
         import numpy as np
 
-        rows, codes, _ = self._measured()
-        return np.bincount(rows[codes < _KINDS], minlength=len(self))
+        rows, codes, values = self._measured()
+        units = codes // _KINDS
+        most = int(units.max(initial=0)) + 1
+        weights = None if facts is None else passing(values, facts)
+        found = np.bincount(rows * most + units, weights, len(self) * most)
+        return found.astype(np.int64).reshape(-1, most)
 
     @property
     def varied(self) -> "Chosen":
@@ -279,13 +279,13 @@ class Column:
         """The mean of each row; NaN if nothing was measured."""
         import numpy as np
 
+        self.sorted()  # forgets the means if there are new observations
         if self._means is None:
             rows, _, values = self._measured()
-            count = np.bincount(rows, minlength=len(self))
             found = np.full(len(self), np.nan)
             found[rows] = values
-            several = np.flatnonzero(count > 1)
-            found[several] = [mean(cell.observations) for cell in self.cells(several)]
+            varied = np.flatnonzero(self.varied)
+            found[varied] = [mean(cell.observations) for cell in self.cells(varied)]
             self._means = found
         return self._means
 
@@ -322,15 +322,16 @@ class Column:
 
     def statuses(self, facts: CriterionFacts) -> list[Status]:
         """Return the status of each case."""
+        return [RANKED[rank] for rank in self.ranks(facts).tolist()]
+
+    def ranks(self, facts: CriterionFacts) -> "Whole":
+        """Return the status of each case, as its index in `RANKED`."""
         import numpy as np
 
-        means = self.means
-        codes = np.where(np.isnan(means), 2, np.where(passing(means, facts), 0, 1))
-        known = Status.PASSED, Status.FAILED, Status.SKIPPED
-        found = [known[code] for code in codes.tolist()]
-        lost = np.flatnonzero(self.counts(LOST)).tolist()
-        for row, cell in zip(lost, self.cells(lost), strict=True):
-            found[row] = cell.status(facts)
+        means, lost = self.means, np.flatnonzero(self.counts(LOST))
+        found = np.where(passing(means, facts), *map(RANKED.index, (Status.PASSED, Status.FAILED)))
+        found[np.isnan(means)] = RANKED.index(Status.SKIPPED)
+        found[lost] = [RANKED.index(cell.status(facts)) for cell in self.cells(lost)]
         return found
 
     def lacking(self, facts: CriterionFacts) -> list[str]:
@@ -341,7 +342,7 @@ class Column:
         cells = zip(self.named(rows), self.cells(rows), strict=True)
         return [case for case, cell in cells if cell.lacks(facts)]
 
-    def named(self, rows: "Whole | Chosen") -> list[str]:
+    def named(self, rows: "Whole | Chosen | slice") -> list[str]:
         """Return the cases of some rows."""
         names = [*self.cases.numbers]
         return [names[number] for number in self.numbers[rows].tolist()]
@@ -351,6 +352,10 @@ class Column:
         held = self.sorted()
         chosen = held.codes % _KINDS == MEASURED
         return held.rows[chosen], held.codes[chosen], held.values[chosen]
+
+
+def _arrays() -> "tuple[array[int], array[int], array[float], array[float]]":
+    return array("i"), array("i"), array("d"), array("d")
 
 
 @lru_cache(maxsize=4096)

@@ -3,31 +3,33 @@
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel, merged
-from ci_eval.records.results import CriterionFacts, RunMeta, Score, TrialResult
+from ci_eval.records.results import CriterionFacts, RunMeta, TrialResult
 from ci_eval.records.trials import Place
 from ci_eval.run_files.score_cases import Cases
 from ci_eval.run_files.score_column import (
     CONFIRMING,
     LOST,
     MEASURED,
+    RANKED,
     SKIPPED,
     UNCONFIRMED,
     Column,
 )
+
+if TYPE_CHECKING:
+    from ci_eval.records.compared_trials import ComparedTrial
 
 Facts = Mapping[str, CriterionFacts]
 """The settings of each criterion."""
 Exempted = Mapping[tuple[str, str, str], Container[str]]
 """The cases that do not count, by agent, evalset and criterion."""
 _NO_CASES: Exempted = MappingProxyType({})
-_RANKS = {Status.SKIPPED: 0, Status.PASSED: 1, Status.ERROR: 2, Status.FAILED: 3}
-"""The status with the highest rank decides a case: a failure is certain, an error is not."""
 
 
 @dataclass
@@ -44,19 +46,23 @@ class Columns:
     """Usage of the agents' models, where it is metered."""
     metered_trials: int = 0
 
-    def add(self, result: TrialResult) -> None:
+    def add(self, result: "TrialResult | ComparedTrial") -> None:
         """Add the scores of one trial."""
-        key = result.key
+        key, served = result.key, [*result.models]
         if result.metered:
             self.metered += result.metered.alone
             self.metered_trials += 1
-        if served := [*result.served]:
-            self.models = merged(self.models, served)
+        if result.simulation:
+            served += result.simulation.models
         number = self.cases(key.evalset).number_of(key.case, result.case_fingerprint)
         for score in result.scores:
             column = self.column((key.agent, key.evalset, score.name))
-            kind = _kind(score, result)
+            kind = _kind(score.value, score.status, confirms=result.confirms)
             column.put(number, score.value, kind, result.round, result.duration_s)
+            if score.judging:
+                served += score.judging.models
+        if served:
+            self.models = merged(self.models, served)
 
     def cases(self, evalset: str) -> Cases:
         """Return the cases of an evalset, to which more can be added."""
@@ -71,7 +77,7 @@ class Columns:
         return self.groups[group]
 
     @classmethod
-    def of(cls, results: Iterable[TrialResult]) -> "Columns":
+    def of(cls, results: "Iterable[TrialResult | ComparedTrial]") -> "Columns":
         """Return the columns of `results`."""
         columns = cls()
         for result in results:
@@ -112,41 +118,36 @@ class Columns:
         A case passes if all blocking criteria pass. Criteria that only inform or warn do not
         count, nor do `excused` cases of a group. A case without any counting criterion is skipped.
         """
+        import numpy as np
+
         for (agent, evalset), groups in self._by_pair().items():
-            worst: list[Status | None] = [None] * len(self.evalsets[evalset].numbers)
+            worst = np.full(len(self.evalsets[evalset].numbers), -1)
             for group in groups:
                 column, facts = self.groups[group], criteria[group[2]]
-                left_out = excused.get(group, ())
-                statuses = (
-                    column.statuses(facts) if facts.judges else [Status.SKIPPED] * len(column)
-                )
-                for number, case, status in zip(
-                    column.numbers.tolist(), column, statuses, strict=True
-                ):
-                    counts = Status.SKIPPED if case in left_out else status
-                    worst[number] = max(
-                        worst[number] or Status.SKIPPED, counts, key=_RANKS.__getitem__
-                    )
-            for case, found in zip(self.evalsets[evalset].numbers, worst, strict=True):
-                if found is not None:
-                    yield Place(agent, evalset, case), found
+                ranks = column.ranks(facts) if facts.judges else np.zeros(len(column), np.int64)
+                if left_out := excused.get(group):
+                    ranks[[case in left_out for case in column]] = RANKED.index(Status.SKIPPED)
+                worst[column.numbers] = np.maximum(worst[column.numbers], ranks)
+            for case, found in zip(self.evalsets[evalset].numbers, worst.tolist(), strict=True):
+                if found >= 0:
+                    yield Place(agent, evalset, case), RANKED[found]
 
     def unjudged(self, criteria: Facts) -> Iterator[Place]:
         """Yield each case to which no blocking criterion applies.
 
         An error does not count: the criterion applies, but could not measure the case.
         """
+        import numpy as np
+
         for (agent, evalset), groups in self._by_pair().items():
-            judged: dict[int, bool] = {}
             names = [*self.evalsets[evalset].numbers]
-            for group in groups:
-                column, judges = self.groups[group], criteria[group[2]].judges
-                applies = (column.counts(MEASURED, LOST) > 0).tolist()
-                for number, found in zip(column.numbers.tolist(), applies, strict=True):
-                    judged[number] = judged.get(number, False) or (judges and found)
-            yield from (
-                Place(agent, evalset, names[each]) for each, found in judged.items() if not found
-            )
+            known, judged = np.zeros((2, len(names)), bool)
+            for column, facts in ((self.groups[each], criteria[each[2]]) for each in groups):
+                known[column.numbers] = True
+                if facts.judges:
+                    judged[column.numbers] |= column.counts(MEASURED, LOST) > 0
+            for number in np.flatnonzero(known & ~judged).tolist():
+                yield Place(agent, evalset, names[number])
 
     def _by_pair(self) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
         """Return the groups of each agent and evalset."""
@@ -164,13 +165,13 @@ class Columns:
         yield from (name for name, found in applies.items() if not found)
 
 
-def _kind(score: Score, result: TrialResult) -> int:
+def _kind(value: float | None, status: Status, *, confirms: bool) -> int:
     """Return the kind of observation that a score is."""
-    if score.value is not None:
-        return CONFIRMING if result.confirms else MEASURED
-    if score.status is not Status.ERROR:
+    if value is not None:
+        return CONFIRMING if confirms else MEASURED
+    if status is not Status.ERROR:
         return SKIPPED
-    return UNCONFIRMED if result.confirms else LOST
+    return UNCONFIRMED if confirms else LOST
 
 
 class Past(NamedTuple):

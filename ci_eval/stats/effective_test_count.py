@@ -35,12 +35,14 @@ def effective_size(
     all criteria of an agent alike.
     """
     size = len(groups) + bool(together)
-    steady = all(len({*each.old}) < 2 for group in groups for each in group.values())
-    if size == 1 or len(groups) > MAX_GROUPS or steady:
+    if size == 1 or len(groups) > MAX_GROUPS:
+        return size
+    deviations = [_deviations(group) for group in groups]
+    if not any(deviations):
         return size
     import numpy as np
 
-    covariance = _covariance(groups)
+    covariance = _covariance(deviations)
     for one, (agent, spread) in enumerate(days):
         for two, (other, beside) in enumerate(days):
             covariance[one, two] += spread * beside * (agent == other)
@@ -63,12 +65,11 @@ def effective_size(
     return min(max(worth, 1.0), size)
 
 
-def _covariance(groups: Sequence[Samples]) -> "Floats":
+def _covariance(deviations: "Sequence[dict[Place, Floats]]") -> "Floats":
     """Return the covariance of the groups' means over the runs of the baseline."""
     import numpy as np
 
-    found = np.zeros((len(groups), len(groups)))
-    deviations = [_deviations(group) for group in groups]
+    found = np.zeros((len(deviations), len(deviations)))
     for one, first in enumerate(deviations):
         for two, second in enumerate(deviations[: one + 1]):
             # Runs are matched by position, so a case needs the same number of them.
@@ -85,17 +86,17 @@ def _covariance(groups: Sequence[Samples]) -> "Floats":
 
 
 def _deviations(group: Samples) -> "dict[Place, Floats]":
-    """Return each run's deviation from the mean of its case, weighted as in the overall mean."""
-    import numpy as np
+    """Return each run's deviation from the mean of its case, weighted as in the overall mean.
 
-    kinds: dict[int, dict[Place, tuple[float, ...]]] = {}
-    for place, sample in group.items():
-        kinds.setdefault(len(sample.old), {})[place] = sample.old
+    Cases whose runs do not differ are left out.
+    """
     found: dict[Place, Floats] = {}
-    for runs, kept in kinds.items():
-        values = np.array([*kept.values()])
-        values -= values.mean(axis=1, keepdims=True)
+    for (new, runs), (cases, values) in group.tables.items():
+        old = values[:, new:]
+        (varied,) = (old != old[:, :1]).any(axis=1).nonzero()
+        deviations = old[varied] - old[varied].mean(axis=1, keepdims=True)
         # An unbiased share of the variance, so that cases with many runs do not count more.
-        values /= len(group) * max(runs - 1, 1) ** 0.5
-        found |= dict(zip(kept, values, strict=True))
+        deviations /= len(group) * max(runs - 1, 1) ** 0.5
+        places = ((*group.scope, cases[number]) for number in varied.tolist())
+        found |= zip(places, deviations, strict=True)
     return found

@@ -13,11 +13,13 @@ all of them.
 
 import math
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 if TYPE_CHECKING:
     from numpy import bool_, float64
@@ -52,22 +54,43 @@ class Sample(NamedTuple):
         """The mean of the new values minus that of the old ones."""
         return math.fsum(self.new) / len(self.new) - math.fsum(self.old) / len(self.old)
 
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """The samples of a group, in a table for each number of new and old values."""
+
+    scope: Place
+    """The beginning of the place of each case; its id is the end."""
+    tables: "Mapping[tuple[int, int], tuple[Sequence[str], Floats]]"
+    """By these numbers: the ids of the cases, and a row of values for each, the new ones first."""
+
+    @classmethod
+    def of(cls, scope: Place, samples: Iterable[tuple[str, Sample]]) -> Self:
+        """Return the samples of some cases."""
+        import numpy as np
+
+        kinds: defaultdict[tuple[int, int], tuple[list[str], array[float]]]
+        kinds = defaultdict(lambda: ([], array("d")))
+        for case, (new, old) in samples:
+            cases, values = kinds[len(new), len(old)]
+            cases.append(case)
+            values.extend(new)
+            values.extend(old)
+        return cls(
+            scope,
+            {
+                shape: (cases, np.array(values).reshape(len(cases), -1))
+                for shape, (cases, values) in kinds.items()
+            },
+        )
+
+    def __len__(self) -> int:
+        return sum(len(cases) for cases, _ in self.tables.values())
+
     @property
     def steady(self) -> bool:
-        """Whether all values are equal, so that exchanging them has no effect."""
-        return len({*self.new, *self.old}) == 1
-
-
-class Samples(Protocol):
-    """The samples of a group by place: a dictionary, or an object that makes them on demand."""
-
-    def __len__(self) -> int: ...
-
-    def items(self) -> Iterable[tuple[Place, Sample]]:
-        """Return places and samples, in the same order every time."""
-
-    def values(self) -> Iterable[Sample]:
-        """Return the samples."""
+        """Whether all values of each case are equal, so that exchanging them has no effect."""
+        return all((values == values[:, :1]).all() for _, values in self.tables.values())
 
 
 @dataclass(frozen=True)
@@ -122,7 +145,7 @@ def permute(groups: Sequence[Samples], *, draws: int) -> list[Permuted]:
     Each group has at least one sample; if there are too many exchanges to enumerate, `draws` are
     sampled with a fixed seed.
     """
-    if all(each.steady for group in groups for each in group.values()):
+    if all(each.steady for each in groups):
         return [Permuted(0.0, None, complete=True) for _ in groups]
     import numpy as np
 
@@ -180,24 +203,18 @@ def _table(group: Samples) -> "dict[Place, Floats]":
     """Return each row's contribution to the statistic under each exchange, the observed first."""
     import numpy as np
 
-    kinds: dict[tuple[int, int], dict[Place, list[float]]] = {}
+    found: dict[Place, Floats] = {}
     is_large = len(group) > MAX_ROWS
-    for place, sample in group.items():
-        shape = len(sample.new), len(sample.old)
-        row = _row(place, shape) if is_large else place
-        values = [*sample.new, *sample.old]
-        kept = kinds.setdefault(shape, {}).setdefault(row, [0.0] * len(values))
-        for number, value in enumerate(values):
-            kept[number] += value
-    return {
-        row: ways
-        for shape, kept in kinds.items()
-        for row, ways in zip(kept, np.array([*kept.values()]) @ _ways(*shape).T, strict=True)
-    }
-
-
-def _row(place: Place, shape: tuple[int, int]) -> Place:
-    return str(shape), str(zlib.crc32("\0".join(place).encode()) % MAX_ROWS)
+    start = zlib.crc32("\0".join((*group.scope, "")).encode())
+    for shape, (cases, values) in group.tables.items():
+        places, sums = [(*group.scope, case) for case in cases[:MAX_ROWS]], values
+        if is_large:
+            chosen = [zlib.crc32(case.encode(), start) % MAX_ROWS for case in cases]
+            numbers, rows = np.unique(chosen, return_inverse=True)
+            places = [(str(shape), str(number)) for number in numbers.tolist()]
+            sums = np.array([np.bincount(rows, each) for each in values.T], np.float64).T
+        found |= zip(places, sums @ _ways(*shape).T, strict=True)
+    return found
 
 
 @cache

@@ -17,7 +17,7 @@ from ci_eval.stats.intervals import (
     t_quantile,
     wilson_interval,
 )
-from ci_eval.stats.permutation import Sample, permute
+from ci_eval.stats.permutation import Sample, Samples, permute
 from ci_eval.stats.sequential import SPENT, levels
 
 optimize = Later("scipy.optimize")
@@ -123,8 +123,8 @@ score = st.sampled_from([0.0, 0.25, 0.3, 0.5, 1.0])
 
 def permuted(pairs: list[tuple[float, float]]) -> tuple[float, float]:
     """Return both p-values of pairs of a new and an old value."""
-    group = {(f"{n:02}",): Sample((new,), (old,)) for n, (new, old) in enumerate(pairs)}
-    (found,) = permute([group], draws=99)
+    samples = ((f"{n:02}", Sample((new,), (old,))) for n, (new, old) in enumerate(pairs))
+    (found,) = permute([Samples.of((), samples)], draws=99)
     assert found.complete
     return found.lower, found.upper
 
@@ -171,7 +171,8 @@ def test_of_passes_and_failures_the_permutation_is_the_exact_test_of_mcnemar(pai
 )
 @example([0.25, 0.3, 0.3], [0.25, 0.3, 0.3])
 def test_the_runs_of_one_case_are_permuted_as_two_independent_samples(new, old):
-    (found,) = permute([{("x",): Sample(tuple(new), tuple(old))}], draws=99)
+    sample = Sample(tuple(new), tuple(old))
+    (found,) = permute([Samples.of((), [("x", sample)])], draws=99)
     expected = stats.permutation_test(
         (new, old),
         mean_difference,

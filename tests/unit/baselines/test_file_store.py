@@ -2,12 +2,14 @@
 
 import json
 import os
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.run_language import make_run, meta, results
 
+from ci_eval.baselines._baseline_document import _Reader
 from ci_eval.baselines.file_store import FileStore
 from ci_eval.forge.lineage import Lineage
 from ci_eval.records.cases import Status
@@ -39,6 +41,13 @@ def written(context: RunContext, text: str) -> Path:
 
 def values(past: Past) -> dict[str, float | None]:
     return {case: cell.value for case, cell in past.columns.groups["a", "e", "c"].items()}
+
+
+def cells(past: Past) -> object:
+    return {
+        key: [(case, astuple(cell)) for case, cell in column.items()]
+        for key, column in past.columns.groups.items()
+    }
 
 
 def ids(store: FileStore, context: RunContext) -> list[str]:
@@ -226,6 +235,54 @@ def test_what_is_broken_is_refused_and_never_overwritten(
 def test_a_baseline_that_is_whole_is_read(context: RunContext) -> None:
     written(context, document())
     assert ids(STORE, context) == ["now"]
+
+
+def test_lines_that_we_wrote_are_read_as_they_are_validated(
+    context: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run_id in ("r1", "r2"):
+        STORE.save(
+            make_run("greets@x 1 0 | 1\nrefunds@y error 0 ! 0\nweather skip", run_id), context
+        )
+    quick = STORE.load(Lineage(), "suite", context)
+    assert _Reader(path(context), "")._quick_runs()
+    monkeypatch.setattr(_Reader, "_quick_runs", lambda _: [])
+    whole = STORE.load(Lineage(), "suite", context)
+
+    assert [each.meta for each in quick] == [each.meta for each in whole]
+    for one, other in zip(quick, whole, strict=True):
+        assert cells(one) == cells(other)
+        assert one.columns.evalsets["e"].contents == other.columns.evalsets["e"].contents
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"value":1.0', '"value":2.0'),
+        ('"value":1.0', '"value":null'),
+        ('"value":1.0', '"value":1e999'),
+        ('"name":"c"', '"name":"d"'),
+        ('"status":"passed"', '"status":"great"'),
+        ("[0,{", "[1,{"),
+        ("[0,{", "[-1,{"),
+        ("[0,{", "[0,["),
+        ("\n]}\n", "\n]\n"),
+        ("\n]}\n", "\n]}\n]"),
+        ("\n]}\n", "\n"),
+        ("greets", "gr\udcffts"),
+    ],
+)
+def test_a_line_that_is_wrong_is_refused_with_its_number(
+    context: RunContext, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    STORE.save(make_run("greets 1\nrefunds 1"), context)
+    text = path(context).read_text(encoding="utf-8")
+    assert old in text
+    path(context).write_bytes(text.replace(old, new).encode(errors="surrogateescape"))
+    said = refusal(context)
+    assert said[0].startswith("base/line.json:")
+    monkeypatch.setattr(_Reader, "_quick_runs", lambda _: [])
+    assert refusal(context) == said
 
 
 def test_the_order_of_the_members_matters_only_as_far_as_it_must(context: RunContext) -> None:

@@ -19,8 +19,9 @@ def group(now: str, *before: str, facts: CriterionFacts = FACTS, max_drop: float
 
 
 def sample(now: str, *before: str, look: int = 0, facts: CriterionFacts = FACTS) -> Sample:
-    (found,) = group(now, *before, facts=facts).samples(look).values()
-    return found
+    found = group(now, *before, facts=facts)
+    (one,) = found.samples_of(found.pairs, look)
+    return one
 
 
 def test_runs_of_the_baseline_are_pooled_case_by_case():
@@ -85,7 +86,7 @@ def test_trials_that_confirm_are_no_part_of_any_mean():
     found = group("x 1 ! 0 0 0", "x 1")
 
     assert found.drop == 0
-    assert dict(found.samples(0).items())["a", "e", "x"].new == (1.0,)
+    assert next(found.samples_of(found.pairs, 0)).new == (1.0,)
 
 
 def test_drops_are_shares_of_the_interval_or_of_the_mean_of_the_baseline():
@@ -94,14 +95,14 @@ def test_drops_are_shares_of_the_interval_or_of_the_mean_of_the_baseline():
     assert sample("x 2", "x 4", facts=stars) == Sample((0.5,), (1.0,))
     found = group("x 10\ny 40", "x 20\ny 60", facts=SECONDS)
     assert found.scale == 40
-    assert dict(found.samples(0).items())["a", "e", "x"] == Sample((-0.25,), (-0.5,))
+    assert next(found.samples_of(found.pairs, 0)) == Sample((-0.25,), (-0.5,))
     assert found.least == pytest.approx(0.8)
 
 
 def test_growth_that_is_tolerated_is_taken_off_beforehand():
     found = group("x 12", "x 10", facts=GROWS)
 
-    shown = dict(found.samples(0).items())["a", "e", "x"]
+    (shown,) = found.samples_of(found.pairs, 0)
     assert (*shown.new, *shown.old) == pytest.approx((-1.2, -1.5))
     assert found.least == 5
     # Of a measure where higher is better it is what may be lost.

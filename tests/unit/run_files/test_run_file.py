@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,13 @@ import pytest
 from support.run_language import meta, results
 
 from ci_eval.records.cases import Status
+from ci_eval.records.compared_trials import ComparedTrial
 from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
-from ci_eval.records.results import InvocationScore, Score, TrialResult
-from ci_eval.records.trials import TrialKey
+from ci_eval.records.model_usage import ModelUsage
+from ci_eval.records.model_versions import ServedModel
+from ci_eval.records.results import InvocationScore, JudgeUsage, Score, TrialResult
+from ci_eval.records.trials import Failure, TrialKey
+from ci_eval.run.collect import Tally
 from ci_eval.run_files.run_file import RunWriter, _RunReader, read_run, replacing, result_line
 from ci_eval.text.json_text import RESULT_DEPTH
 
@@ -51,6 +56,27 @@ def refusal(path: Path, error: type[CiEvalError] = UsageError) -> list[str]:
     with pytest.raises(error) as caught:
         read(path, error)
     return str(caught.value).splitlines()
+
+
+def tallied(path: Path, *, quickly: bool) -> tuple[object, str]:
+    """Return the tally of a run, read as for a comparison or as for a report, or the error."""
+    tally = Tally()
+    try:
+        run = read_run(path, shown="run.json")
+        for each in run.compared_trials() if quickly else run.results():
+            tally.add(each)
+    except UsageError as exc:
+        return None, str(exc)
+    columns = tally.columns
+    cells = {
+        key: [(case, astuple(cell)) for case, cell in column.items()]
+        for key, column in columns.groups.items()
+    }
+    contents = {name: [*cases.contents] for name, cases in columns.evalsets.items()}
+    seconds = {key: column.seconds.tolist() for key, column in columns.groups.items()}
+    shared = columns.models, columns.metered, columns.metered_trials
+    others = {**vars(tally), "columns": None}
+    return (cells, contents, seconds, shared, others), ""
 
 
 def told(path: Path) -> tuple[list[TrialResult], str]:
@@ -106,6 +132,50 @@ def test_reading_line_by_line_finds_what_the_parser_finds(
     quick = told(path)
     monkeypatch.setattr(_RunReader, "_lines", lambda _: iter(()))
     assert quick == told(path)
+
+
+@pytest.mark.parametrize(("old", "new"), [each for each in CHANGES if "vidence" not in each[1]])
+def test_a_comparison_reads_what_a_report_reads(path: Path, old: str, new: str) -> None:
+    text = written(path).read_text(encoding="utf-8")
+    head, found, tail = text.rpartition(old) if old else (text, "", "")
+    path.write_bytes((head + (new if found else "") + tail).encode())
+
+    assert tallied(path, quickly=True) == tallied(path, quickly=False)
+
+
+def test_a_comparison_reads_all_that_it_shows(path: Path) -> None:
+    (one, *_), served = results("greets@x 1 0"), ServedModel(role="agent", version="m-1")
+    usage = JudgeUsage(calls=2, cost_usd=0.5, models=(served,), lacking=("KEY",))
+    found = (
+        one.model_copy(
+            update={
+                "scores": tuple(each.model_copy(update={"judging": usage}) for each in one.scores),
+                "duration_s": 2.5,
+                "attempts": 2,
+                "cut_off": ("MAX_TOKENS",),
+                "simulation": usage,
+                "metered": ModelUsage(calls=3, errors=1, faults=1),
+                "models": (served.model_copy(update={"version": "m-2"}),),
+            }
+        ),
+        one.model_copy(update={"error": Failure(kind="timeout", message="too slow")}),
+        *results("greets@x 1 | 0 ! 0 error\nrefunds@y skip"),
+    )
+    written(path, *found)
+
+    assert all(
+        isinstance(each, ComparedTrial) for each in read_run(path, shown="").compared_trials()
+    )
+    assert tallied(path, quickly=True) == tallied(path, quickly=False)
+    assert tallied(path, quickly=True)[0]
+
+
+def test_what_a_comparison_does_not_read_may_be_wrong(path: Path) -> None:
+    text = written(path).read_text(encoding="utf-8")
+    path.write_text(text.replace('"value":0.5', '"value":0.5,"evidence":{"a":1e999}'))
+
+    assert tallied(path, quickly=True)[0]
+    assert "too large" in tallied(path, quickly=False)[1]
 
 
 # --- Writing and reading --------------------------------------------------------------------

@@ -5,15 +5,15 @@ from random import Random
 import pytest
 
 from ci_eval.stats.effective_test_count import MAX_GROUPS, effective_size
-from ci_eval.stats.permutation import Place, Sample
+from ci_eval.stats.permutation import Sample, Samples
 
-Group = dict[Place, Sample]
 RATE = 0.02
 
 
-def made(runs: list[list[float]]) -> Group:
+def made(runs: list[list[float]], *scope: str) -> Samples:
     """Return a group whose baseline had `runs`, a list of values for each case."""
-    return {(f"{n}",): Sample((0.5,), tuple(each)) for n, each in enumerate(runs)}
+    samples = ((f"{n}", Sample((0.5,), tuple(each))) for n, each in enumerate(runs))
+    return Samples.of(scope, samples)
 
 
 def noise(seed: int, cases: int = 40, runs: int = 5) -> list[list[float]]:
@@ -76,15 +76,13 @@ def test_too_many_tests_are_taken_for_independent():
 
 def test_cases_whose_runs_do_not_fit_together_have_nothing_in_common():
     # As many values in all, and of each case another number.
-    first = {("x",): Sample((0.5,), (0.0, 1.0)), ("y",): Sample((0.5,), (0.0, 1.0, 1.0))}
-    second = {("x",): Sample((0.5,), (0.0, 1.0, 1.0)), ("y",): Sample((0.5,), (0.0, 1.0))}
+    first, second = made([[0.0, 1.0], [0.0, 1.0, 1.0]]), made([[0.0, 1.0, 1.0], [0.0, 1.0]])
 
     assert effective_size([first, second], [], RATE) == pytest.approx(2, abs=0.03)
 
 
 def test_criteria_on_other_evalsets_have_no_case_in_common():
     one = noise(1)
-    here = {("a", "e", f"{n}"): Sample((0.5,), tuple(each)) for n, each in enumerate(one)}
-    there = {("a", "f", f"{n}"): Sample((0.5,), tuple(each)) for n, each in enumerate(one)}
+    groups = [made(one, "a", "e"), made(one, "a", "f")]
 
-    assert effective_size([here, there], [], RATE) == pytest.approx(2, abs=0.03)
+    assert effective_size(groups, [], RATE) == pytest.approx(2, abs=0.03)

@@ -63,6 +63,12 @@ def test_whole_numbers_are_read_as_long_as_a_float_can_hold_them(sign: str) -> N
     assert refusal(f"[1, {longest}9]") == (f"the number {longest[:20]} is too large", 4)
 
 
+@pytest.mark.parametrize("before", range(80))
+def test_a_number_with_too_many_digits_is_refused_wherever_it_stands(before: int) -> None:
+    text = f'["{"x" * before}", {"1" * 309}, "{"x" * 200}"]'
+    assert refusal(text) == (f"the number {'1' * 20} is too large", before + 5)
+
+
 def test_more_values_than_memory_should_hold_are_refused_before_they_are_made() -> None:
     signs = "[" + "," * MAX_VALUES  # no JSON either, which nobody gets to see
     assert refusal(signs) == ("contains more than 5,000,000 values, too many for memory", 0)
