@@ -52,3 +52,8 @@ def _scored(criterion: Criterion, turn: Turn) -> InvocationScore:
     status = criterion.status_of(turn.value)
     shown = turn.evidence if status == "failed" or criterion.informational else None
     return InvocationScore(status=status, value=turn.value, evidence=shown)
+
+
+def observed(criterion: Criterion, trace: Trace, measure: Callable[[Invocation], Turn]) -> Score:
+    """Return the mean of `measure` over the observed invocations."""
+    return averaged(criterion, [measure(invocation) for invocation in trace.invocations])

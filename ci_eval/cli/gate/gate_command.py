@@ -16,7 +16,6 @@ from ci_eval.cli.gate.power_output import show_outlook
 from ci_eval.cli.shared_options import config_option, json_option, other_config_option
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.validated_config import Config
-from ci_eval.gate.both_arms import LOOKS
 from ci_eval.plugins import points
 from ci_eval.records.errors import ExitCode, Problem, UsageError
 from ci_eval.records.findings import Report
@@ -101,8 +100,7 @@ def _refuse_strangers(base: Collected, observed: Collected, before: str, after: 
 def _with_merge_base(loaded: Config, context: RunContext) -> frozenset[str]:
     """Return the agents whose merge base a run in doubt would run in the same job."""
     gate = loaded.gate
-    affordable = gate.rerun_budget >= sum(LOOKS[0])
-    if gate.never_confirms or gate.confirm != "both" or not (affordable and context.clone.top):
+    if gate.never_confirms or gate.confirm != "both" or context.clone.top is None:
         return frozenset()
     return frozenset(name for name, agent in loaded.agents.items() if agent.of_base())
 

@@ -150,7 +150,8 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
         for each in groups_of(nearest.meta, nearest.columns, pooled, asked.gate.max_drop, left_out)
         if each.tested
     ]
-    families = [*_families(groups, asked)]
+    cases = len({(e.key.agent, e.key.evalset, case) for e in groups for case in e.now})
+    families = [*_families(groups, asked, cases)]
     found = tuple(each for family in families for each in family.sensitivities())
     if found and all(each.trial_sd is None for each in found):
         raise UsageError(
@@ -158,7 +159,6 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
             "run once",
             hint="store another run, or run each case at least twice: `run: {repeats: 2}`",
         )
-    cases = len({(e.key.agent, e.key.evalset, case) for e in groups for case in e.now})
     blocking = [each for each in found if each.tier == "block" and each.wanted]
     repeats = _most(each.wanted.repeats for each in blocking if each.wanted)
     factor = _most(
@@ -179,7 +179,10 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
         looks=asked.gate.looks,
         budget=asked.gate.rerun_budget if asked.gate.looks > 1 else 1.0,
         criteria=found,
-        together=next((each.together() for each in families if each.tier == "block"), None),
+        together=max(
+            (drop for each in families if each.tier == "block" and (drop := each.together())),
+            default=None,
+        ),
         cost=taken.of(cases * asked.repeats),
         cost_of_repeats=taken.of(cases * int(repeats)) if repeats else None,
         cost_of_cases=taken.of(math.ceil(cases * factor) * asked.repeats) if factor else None,
@@ -196,15 +199,18 @@ def _most(values: Iterator[float | None]) -> float | None:
     return max(known) if known and len(known) == len(found) else None
 
 
-def _families(groups: Sequence[Group], asked: Asked) -> Iterator["_Family"]:
+def _families(groups: Sequence[Group], asked: Asked, cases: int) -> Iterator["_Family"]:
     """Yield the criteria whose tests are corrected together, with their share of the rate."""
+    planned = cases * asked.repeats
+    budget = asked.gate.budget(planned) / max(planned, 1)
+    beside = asked.arms if budget >= sum(LOOKS[0]) else ()
     for tier in _TIERS:
         tested = [each for each in groups if each.facts.tier == tier]
         for arms in (True, False):
-            part = [each for each in tested if (each.key.agent in asked.arms) is arms]
+            part = [each for each in tested if (each.key.agent in beside) is arms]
             if part:
-                rate = asked.gate.false_block * len(part) / len(tested)
-                yield _Family(tier, part, asked, rate, arms=arms)
+                rate = asked.gate.false_block * (len(part) / len(tested))
+                yield _Family(tier, part, asked, rate, budget if arms else 0.0)
 
 
 def _sizes(families: Iterable["_Family"]) -> Mapping[Tier, int]:
@@ -219,14 +225,20 @@ class _Family:
     """Criteria of one tier, whose tests are corrected together."""
 
     def __init__(
-        self, tier: Tier, groups: Sequence[Group], asked: Asked, rate: float, *, arms: bool
+        self,
+        tier: Tier,
+        groups: Sequence[Group],
+        asked: Asked,
+        rate: float,
+        budget: float,
     ) -> None:
         self.tier = tier
         self.groups = groups
         self._asked = asked
-        self._arms = arms
+        self._budget = budget
+        self._arms = budget > 0
         self._rate = rate
-        kind = ArmDrops if arms else Drifts
+        kind = ArmDrops if self._arms else Drifts
         self._drifts = kind(groups, asked.gate, 0, (1 - hard_break.SHARE) * rate)
         self.size = self._drifts.size
 
@@ -284,9 +296,8 @@ class _Family:
         growth = 1 + (group.facts.max_growth or 0.0)
         old = repeats if all_alike else max(round(sum(units) / max(len(units), 1)), 1)
         days = between_runs(group)
-        gate = self._asked.gate
-        looks = len(LOOKS) if self._arms else gate.looks - 1
-        kind = partial(ArmsSetting, budget=gate.rerun_budget) if self._arms else Setting
+        looks = len(LOOKS) if self._arms else self._asked.gate.looks - 1
+        kind = partial(ArmsSetting, budget=self._budget) if self._arms else Setting
         return kind(
             cases=len(group.pairs),
             runs=max(round(runs), 1),
@@ -315,7 +326,9 @@ class _Family:
         cases = fewest(lambda count: now.with_cases(count).power(drop) >= asked.power, MOST)
         repeats = fewest(enough, MOST_REPEATS)
         reason = "" if repeats else "variance between runs is too large for repeats to average out"
-        if not repeats and not cases:
+        if not repeats and not cases and self._arms:
+            reason = "too close to gate.max_drop, which ignores smaller drops"
+        elif not repeats and not cases:
             reason = "days may differ by as much; only the merge base in the same job can tell"
         elif not repeats and not noise.between:
             reason = "too few cases, whatever the number of repeats"

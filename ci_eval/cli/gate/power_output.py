@@ -16,10 +16,10 @@ def show_outlook(found: Outlook) -> None:
         f"{counted(found.cases, 'case')}, {counted(found.repeats, 'repeat')}, compared with "
         f"{counted(found.runs, 'run')} of the baseline (at most {found.window} are pooled)"
     )
-    if any(each.arms for each in found.criteria):
+    if arms := any(each.arms for each in found.criteria):
         out("in doubt, it is compared with the merge base, which is run in the same job")
     for tier, count in found.hypotheses.items():
-        looks = f", over {found.looks} looks" if found.looks > 1 else ""
+        looks = f", over {found.looks} looks" if found.looks > 1 and not arms else ""
         verb = "blocks" if tier == "block" else "warns"
         hypotheses = counted(count, "hypothesis", "hypotheses")
         out(f"noise {verb} at most {percent(found.false_block)} of runs: {hypotheses}{looks}")
@@ -46,7 +46,8 @@ def _doubts(each: Sensitivity) -> Iterator[str]:
     if each.trial_sd is None:
         yield "the variance of its cases is unknown; store another run, or run each case twice"
     elif each.steady:
-        yield "these cases always scored the same before: one case that drops is enough"
+        told = "these cases always scored the same before: one case that drops is enough"
+        yield told + ", if it does not drop with the merge base, too" * each.arms
     elif each.drop is None:
         yield "there are too few cases or runs to tell any drop from noise"
     if each.trial_sd is not None and each.run_sd is None:

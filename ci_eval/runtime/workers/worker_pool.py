@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -109,22 +110,28 @@ class Pool:
             TrialError: it failed, or timed out after `timeout_s` seconds.
 
         """
-        try:
-            for retries in range(MAX_RETRIES):
-                with suppress(DisturbedError):
-                    return await self.ask_once(message, timeout_s=timeout_s, alone=retries > 0)
-            return await self.ask_once(message, timeout_s=timeout_s, alone=True)
-        except TimeoutError:
-            raise TrialError("timeout", f"{name} timed out after {timeout_s:g} s") from None
+        late = TrialError("timeout", f"{name} timed out after {timeout_s:g} s")
+        once = partial(self.ask_once, message, timeout_s=timeout_s, late=late)
+        for retries in range(MAX_RETRIES):
+            with suppress(DisturbedError):
+                return await once(alone=retries > 0)
+        return await once(alone=True)
 
     async def ask_once(
-        self, message: Json, *, timeout_s: float | None = None, alone: bool = False
+        self,
+        message: Json,
+        *,
+        timeout_s: float | None = None,
+        late: Exception | None = None,
+        alone: bool = False,
     ) -> Json:
-        """Return the reply to `message` in a conversation of its own."""
+        """Return the reply to `message` in a conversation of its own; raise `late` after a time."""
         lease = await self.open(alone=alone)
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await lease.ask({"message": message, "session": {}})
+        except TimeoutError as exc:
+            raise late or exc from None
         finally:
             await lease.end()
         return answer["reply"]
