@@ -92,7 +92,7 @@ class LineFile:
             message = f"{self.shown} is larger than {MAX_BYTES >> 20} MiB, the limit of cassettes"
             raise UsageError(message, hint=_HINT)
         at = self.incomplete = 0
-        with self._open() as file:
+        with os.fdopen(self._descriptor(), "rb") as file:
             for number, line in enumerate(_lines(file)):
                 if number == 0:
                     self._check_head(line)
@@ -104,9 +104,12 @@ class LineFile:
 
     def line(self, at: int, length: int) -> bytes:
         """Return the line at an offset; another process may have replaced the file."""
-        with self._open() as file:
-            file.seek(at)
-            return file.read(length)
+        file = self._descriptor()
+        try:
+            os.lseek(file, at, os.SEEK_SET)
+            return os.read(file, length)
+        finally:
+            os.close(file)
 
     def begin(self) -> None:
         """Create the file if it is missing, and check that it can be written.
@@ -146,7 +149,7 @@ class LineFile:
                 file.writelines(arranged(line for _, line in self.lines()))
             draft.replace(self._path)
 
-    def _open(self) -> IO[bytes]:
+    def _descriptor(self) -> int:
         """Open the file for reading, without waiting for the writer of a pipe.
 
         Raises:
@@ -159,7 +162,7 @@ class LineFile:
         except BaseException:
             os.close(file)
             raise
-        return os.fdopen(file, "rb")
+        return file
 
     def _check_regular(self, file: int) -> None:
         if not stat.S_ISREG(os.fstat(file).st_mode):

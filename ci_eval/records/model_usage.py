@@ -48,7 +48,7 @@ class ModelUsage(BaseModel):
         mine, theirs = self.__dict__, other.__dict__
         both = {name: min(mine[name] + theirs[name], most) for name, most in _MOST.items()}
         models = tuple(dict.fromkeys((*self.models, *other.models)))
-        return ModelUsage.model_construct(**both, models=models)
+        return self.model_copy(update={**both, "models": models})
 
     @property
     def tokens(self) -> int:

@@ -4,6 +4,7 @@ Rejects NaN, as JSON does, and values that could not be written back: infinite n
 surrogates, and values nested too deeply.
 """
 
+import codecs
 import json
 import math
 import re
@@ -50,9 +51,9 @@ def parse_json(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> Any:
     """
     if isinstance(text, bytes):
         try:
-            text = text.decode("utf-8-sig")
+            text = text.removeprefix(codecs.BOM_UTF8).decode()
         except UnicodeDecodeError as exc:
-            found = f"byte {text[exc.start]:#04x} is not UTF-8"
+            found = f"byte {exc.object[exc.start]:#04x} is not UTF-8"
             raise NotJsonError(found, exc.start) from exc
     refuse_many(text, 0, len(text))
     if text.count("{") + text.count("[") <= max_depth and not _LONG_NUMBER.search(text[::_STRIDE]):

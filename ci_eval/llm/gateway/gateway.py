@@ -32,7 +32,6 @@ from ci_eval.llm.gateway.providers import (
     route,
     variables,
 )
-from ci_eval.llm.gateway.spending import of_run
 from ci_eval.llm.line_file import shard_file
 from ci_eval.llm.rate_limit import pace_of
 from ci_eval.records.errors import TrialError, UsageError
@@ -161,8 +160,7 @@ class Gateway:
             if conversation is None:
                 return _refusal("the conversation is over")
             call = await self._call(request, found["rest"], found["query"] or "")
-            run = of_run(asyncio.get_running_loop(), conversation.key.agent)
-            return await self._answering.answer(request, call, conversation, run, process.base)
+            return await self._answering.answer(request, call, conversation, process.base)
         except RefusedCallError as exc:
             if conversation is None:
                 self.needs_apart = True

@@ -1,5 +1,6 @@
 """One model call, from the client's request to its answer: replayed or passed on."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,7 +22,7 @@ from ci_eval.llm.gateway.nearest_request import nearest
 from ci_eval.llm.gateway.open_conversations import Conversation, RefusedCallError, given_up
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.gateway.request_digest import digest_of, normalised
-from ci_eval.llm.gateway.spending import Spending, exceeded, limiter_of
+from ci_eval.llm.gateway.spending import exceeded, limiter_of, of_run
 from ci_eval.llm.gateway.upstream import Passing, failure, key_hint, passed_on, tokens_of
 from ci_eval.llm.prices import Tokens, cost_of
 from ci_eval.llm.rate_limit import RateLimiter
@@ -68,9 +69,9 @@ class Answering:
         self._net = net
 
     async def answer(
-        self, request: "Request", call: Call, conversation: Conversation, run: Spending, base: str
+        self, request: "Request", call: Call, conversation: Conversation, base: str
     ) -> "StreamResponse":
-        """Return the answer to a call; `run` is what the agent has spent, `base` its address here.
+        """Return the answer to a call; `base` is the address of the gateway for its process.
 
         Raises:
             RefusedCallError: it is not answered.
@@ -81,7 +82,7 @@ class Answering:
         if options.allow and not fits_any(call.model, options.allow):
             message = f"the model {call.model!r} is not allowed by `models.allow`"
             raise RefusedCallError("models", message)
-        whole = normalised(call, options.ignore, (base, base.rpartition("/")[2]))
+        whole = normalised(call, options.ignore, base)
         digest = digest_of(whole)
         place = Place(conversation.trial, digest, conversation.take(digest))
         asked = Asked(call, conversation, whole, place)
@@ -89,22 +90,22 @@ class Answering:
         faults = options.faults
         fault = faults and fault_of(faults, place, conversation.tries[digest])
         if fault:
-            conversation.usage += ModelUsage(faults=1)
+            conversation.usages.append(ModelUsage(faults=1))
         if faults and fault == "slow" and await is_awaited(request, conversation, faults.slow_s):
             fault = None
         if fault:
             conversation.release(digest, place.number)
             return await faulty(fault, request, conversation)
         is_replayed = options.mode in ("replay", "auto") or conversation.is_held_again
-        if is_replayed and (found := self._cassette.get(place)):
-            conversation.succeed(digest, self._usage(call, found.answer, replayed=1))
-            return _whole(found.answer, call)
+        if is_replayed and (answer := self._cassette.answer(place)):
+            conversation.succeed(digest, self._usage(call, answer, replayed=1))
+            return _whole(answer, call)
         if options.mode == "replay":
             raise RefusedCallError("not_recorded", self._miss(asked))
         if call.provider.key(self._context.env) is None:
             raise self._lacks_key(asked)
         with conversation.streaming():
-            return await self._pass_on(request, asked, run)
+            return await self._pass_on(request, asked)
 
     # --- Replay ---------------------------------------------------------------------------------
 
@@ -142,9 +143,10 @@ class Answering:
 
     # --- Calls of providers -----------------------------------------------------------------------
 
-    async def _pass_on(self, request: "Request", asked: Asked, run: Spending) -> "StreamResponse":
+    async def _pass_on(self, request: "Request", asked: Asked) -> "StreamResponse":
         """Call the provider; pass on, count and record its answer."""
         call, conversation, place = asked.call, asked.conversation, asked.place
+        run = of_run(asyncio.get_running_loop(), conversation.key.agent)
         # Serialized anew: a provider may resolve duplicate keys differently from us.
         body = to_json(call.body)
         tokens = tokens_of(body)

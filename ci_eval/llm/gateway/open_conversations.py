@@ -46,8 +46,8 @@ class Conversation:
     """The calls of one conversation."""
 
     key: TrialKey
-    usage: ModelUsage = field(default_factory=ModelUsage)
-    """The usage since `take_usage`."""
+    usages: list[ModelUsage] = field(default_factory=list)
+    """The usage of each call since `take_usage`."""
     spent: Spending = field(default_factory=Spending)
     error: TrialError | None = None
     """Why the trial is not observed, whatever the agent answers."""
@@ -72,6 +72,11 @@ class Conversation:
 
     def __post_init__(self) -> None:
         self.trial = digest_of_trial(self.key)
+
+    @property
+    def usage(self) -> ModelUsage:
+        """The usage since `take_usage`."""
+        return sum(self.usages, ModelUsage())
 
     def take(self, request: str) -> int:
         """Return the number of a new request among equal ones."""
@@ -122,11 +127,12 @@ class Conversation:
         """Note that a request was answered."""
         if self.failed.pop(request, None) is not None:
             usage = usage.model_copy(update={"retries": 1})
-        self.usage += usage
+        self.usages.append(usage)
 
     def take_usage(self) -> ModelUsage:
         """Return the usage since `take_usage` was last called."""
-        usage, self.usage = self.usage, ModelUsage()
+        usage = self.usage
+        self.usages.clear()
         return usage
 
     def refuse(self, error: TrialError) -> None:

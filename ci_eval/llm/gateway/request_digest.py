@@ -37,23 +37,24 @@ _DATA = frozenset(
 """Keys whose values the agent defines: nothing in them is left out or renamed."""
 _SPECIAL = _IDS | _DATA | {"input"}
 """Keys whose values are normalised in a special way."""
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
-def normalised(call: Call, ignore: Sequence[str], secrets: Sequence[str]) -> dict[str, Json]:
+def normalised(call: Call, ignore: Sequence[str], base: str) -> dict[str, Json]:
     """Return the normalised request.
 
-    `ignore` are patterns of text to leave out; `secrets` are secrets of this run, such as the path
-    of the gateway.
+    `ignore` are patterns of text to leave out; so is `base`, the gateway's address, which ends with
+    a secret.
 
     Raises:
         TrialError: a pattern took too long.
 
     """
+    secret = base.rpartition("/")[2]
 
     def text(value: str) -> str:
-        for secret in secrets:
-            if secret in value:
-                value = value.replace(secret, MASK)
+        if secret in value:
+            value = value.replace(base, MASK).replace(secret, MASK)
         for pattern in ignore:
             value = replaced(pattern, value, MASK)
         return value
@@ -75,8 +76,7 @@ def normalised(call: Call, ignore: Sequence[str], secrets: Sequence[str]) -> dic
 
 def digest_of(request: dict[str, Json]) -> str:
     """Return the digest of a normalised request."""
-    whole = json.dumps(request, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(whole.encode()).hexdigest()[:32]
+    return hashlib.sha256(_ENCODER.encode(request).encode()).hexdigest()[:32]
 
 
 class _Walk:

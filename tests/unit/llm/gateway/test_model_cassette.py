@@ -50,8 +50,8 @@ def add(cassette: ModelCassette, at: Place, text: str = "t", of: TrialKey | None
 
 
 def text_at(cassette: ModelCassette, at: Place) -> Any:
-    found = cassette.get(at)
-    return found and json.loads(found.answer.body)
+    found = cassette.answer(at)
+    return found and json.loads(found.body)
 
 
 def test_a_call_is_found_by_trial_request_and_number(tmp_path: Path):
@@ -258,7 +258,37 @@ def test_an_answer_that_no_provider_sends_is_not_recorded(tmp_path: Path, answer
     row = {**json.loads(line), "answer": answer}
     path.write_text(f"{head}\n{json.dumps(row, separators=(',', ':'))}\n")
 
-    assert opened(path).get(place(1)) is None
+    assert opened(path).answer(place(1)) is None
+
+
+LIKE_AN_ANSWER = {"status": 200, "type": JSON, "body": "wrong"}
+
+
+def reordered(line: str, **last: Any) -> str:
+    row = json.loads(line)
+    changed = {"call": row.pop("call"), "answer": row.pop("answer"), **row, **last}
+    return json.dumps(changed, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        lambda line: line,
+        lambda line: line.replace('"answer":', '"answer" :'),
+        reordered,
+        lambda line: reordered(line, last={"x": 1, "answer": LIKE_AN_ANSWER}),
+    ],
+)
+@pytest.mark.parametrize("body", ["t", {"x": 1, "answer": LIKE_AN_ANSWER}, ',"answer":{}}'])
+def test_an_answer_is_found_wherever_it_is_in_its_line(tmp_path: Path, edited: Any, body: Any):
+    path = tmp_path / "c.jsonl"
+    request = {"model": "m", "x": {"y": 1, "answer": LIKE_AN_ANSWER}}
+    answer = Answer(200, JSON, json.dumps(body).encode())
+    opened(path).add(key(), place(1), request, answer)
+    head, line = path.read_text().splitlines()
+    path.write_text(f"{head}\n{edited(line)}\n")
+
+    assert text_at(opened(path), place(1)) == body
 
 
 @pytest.mark.skipif(os.name == "nt", reason="files that are open cannot be replaced there")

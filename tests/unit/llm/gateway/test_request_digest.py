@@ -22,7 +22,7 @@ def call(path: str, body: dict[str, Any], **headers: str) -> Call:
 
 
 def digest(path: str, body: dict[str, Any], *ignore: str, **headers: str) -> str:
-    return digest_of(normalised(call(path, body, **headers), ignore, ("SECRET",)))
+    return digest_of(normalised(call(path, body, **headers), ignore, "SECRET"))
 
 
 def tool_call(identity: str, arguments: str = '{"a": 1, "b": [1.0]}') -> dict[str, Any]:
