@@ -4,9 +4,9 @@ A `Cell` is only made when a case is read, and is not kept.
 """
 
 import math
-from array import array
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.records.cases import Status
@@ -31,6 +31,9 @@ _KINDS = 8
 """The code of an observation is its kind plus this times its unit (a run, or a round of a run)."""
 _CHUNK = 512
 """Number of cells that are prepared at once."""
+_FIELDS = [("number", "i4"), ("code", "i4"), ("value", "f8"), ("seconds", "f8")]
+"""The fields of an observation: the number of its case, code, value, and the trial's duration."""
+_PACKED = Struct("=iidd")
 
 
 class _Sorted(NamedTuple):
@@ -59,8 +62,8 @@ class Column:
 
     def __init__(self, cases: Cases | None = None) -> None:
         self.cases = cases or Cases()
-        self._new = _arrays()
-        """Case number, code, value and duration of the observations that are not sorted yet."""
+        self._new = bytearray()
+        """The observations that are not sorted yet, each packed as `_FIELDS`."""
         self._held: _Sorted | None = None
         self._means: Floats | None = None
 
@@ -125,11 +128,7 @@ class Column:
         self, number: int, value: float | None, kind: int, unit: int, seconds: float = 0.0
     ) -> None:
         """Add an observation of the case with this number."""
-        numbers, codes, values, durations = self._new
-        numbers.append(number)
-        codes.append(unit * _KINDS + kind)
-        values.append(value or 0.0)
-        durations.append(seconds)
+        self._new += _PACKED.pack(number, unit * _KINDS + kind, value or 0.0, seconds)
 
     def pool(self, other: "Column", numbers: "Whole", *, as_unit: bool) -> None:
         """Add the observations of another column; `numbers` are the case numbers of its rows here.
@@ -153,11 +152,9 @@ class Column:
         """Add observations of the cases with these numbers."""
         import numpy as np
 
-        new_numbers, new_codes, new_values, new_seconds = self._new
-        new_numbers.frombytes(number.astype(np.int32).tobytes())
-        new_codes.frombytes(codes.astype(np.int32).tobytes())
-        new_values.frombytes(values.tobytes())
-        new_seconds.frombytes(np.zeros(len(values)).tobytes())
+        new = np.zeros(len(number), _FIELDS)
+        new["number"], new["code"], new["value"] = number, codes, values
+        self._new += new.tobytes()
 
     def rows_of(self, numbers: "Whole") -> "Whole":
         """Return the row of each of these cases; -1 if it has none, or if its number is below 0."""
@@ -174,9 +171,10 @@ class Column:
         import numpy as np
 
         held = self._held
-        if held is not None and not self._new[0]:
+        if held is not None and not self._new:
             return held
-        numbers, codes, values, seconds = map(np.array, self._new)
+        new = np.frombuffer(self._new, _FIELDS)
+        numbers, codes, values, seconds = (new[name].copy() for name, _ in _FIELDS)
         totals = np.bincount(numbers, seconds).astype(np.float64)
         if held is not None:
             numbers = np.concatenate([held.numbers[held.rows], numbers])
@@ -190,7 +188,7 @@ class Column:
         (firsts,) = np.diff(numbers, prepend=-1).nonzero()
         rows, starts = numbers[firsts].astype(np.int64), np.append(firsts, len(numbers))
         self._held = _Sorted(rows, starts, codes, values, totals[rows])
-        self._new, self._means = _arrays(), None
+        self._new, self._means = bytearray(), None
         return self._held
 
     def only(self, units: int) -> "Column":
@@ -352,10 +350,6 @@ class Column:
         held = self.sorted()
         chosen = held.codes % _KINDS == MEASURED
         return held.rows[chosen], held.codes[chosen], held.values[chosen]
-
-
-def _arrays() -> "tuple[array[int], array[int], array[float], array[float]]":
-    return array("i"), array("i"), array("d"), array("d")
 
 
 @lru_cache(maxsize=4096)

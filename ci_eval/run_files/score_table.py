@@ -29,6 +29,9 @@ Facts = Mapping[str, CriterionFacts]
 """The settings of each criterion."""
 Exempted = Mapping[tuple[str, str, str], Container[str]]
 """The cases that do not count, by agent, evalset and criterion."""
+_KINDS = dict.fromkeys(Status, MEASURED) | {Status.ERROR: LOST, Status.SKIPPED: SKIPPED}
+_CONFIRMING_KINDS = _KINDS | dict.fromkeys((Status.PASSED, Status.FAILED), CONFIRMING)
+_CONFIRMING_KINDS[Status.ERROR] = UNCONFIRMED
 _NO_CASES: Exempted = MappingProxyType({})
 
 
@@ -48,17 +51,17 @@ class Columns:
 
     def add(self, result: "TrialResult | ComparedTrial") -> None:
         """Add the scores of one trial."""
-        key, served = result.key, [*result.models]
+        agent, evalset, served = result.key.agent, result.key.evalset, [*result.models]
+        kinds = _CONFIRMING_KINDS if result.confirms else _KINDS
         if result.metered:
             self.metered += result.metered.alone
             self.metered_trials += 1
         if result.simulation:
             served += result.simulation.models
-        number = self.cases(key.evalset).number_of(key.case, result.case_fingerprint)
+        number = self.cases(evalset).number_of(result.key.case, result.case_fingerprint)
         for score in result.scores:
-            column = self.column((key.agent, key.evalset, score.name))
-            kind = _kind(score.value, score.status, confirms=result.confirms)
-            column.put(number, score.value, kind, result.round, result.duration_s)
+            column = self.column((agent, evalset, score.name))
+            column.put(number, score.value, kinds[score.status], result.round, result.duration_s)
             if score.judging:
                 served += score.judging.models
         if served:
@@ -66,15 +69,17 @@ class Columns:
 
     def cases(self, evalset: str) -> Cases:
         """Return the cases of an evalset, to which more can be added."""
-        if evalset not in self.evalsets:
-            self.evalsets[evalset] = Cases()
-        return self.evalsets[evalset]
+        found = self.evalsets.get(evalset)
+        if found is None:
+            found = self.evalsets[evalset] = Cases()
+        return found
 
     def column(self, group: tuple[str, str, str]) -> Column:
         """Return the column of an agent, evalset and criterion, to which more can be added."""
-        if group not in self.groups:
-            self.groups[group] = Column(self.cases(group[1]))
-        return self.groups[group]
+        found = self.groups.get(group)
+        if found is None:
+            found = self.groups[group] = Column(self.cases(group[1]))
+        return found
 
     @classmethod
     def of(cls, results: "Iterable[TrialResult | ComparedTrial]") -> "Columns":
@@ -163,15 +168,6 @@ class Columns:
             if criteria[name].judges and not applies.get(name):
                 applies[name] = bool(column.counts(MEASURED, LOST).any())
         yield from (name for name, found in applies.items() if not found)
-
-
-def _kind(value: float | None, status: Status, *, confirms: bool) -> int:
-    """Return the kind of observation that a score is."""
-    if value is not None:
-        return CONFIRMING if confirms else MEASURED
-    if status is not Status.ERROR:
-        return SKIPPED
-    return UNCONFIRMED if confirms else LOST
 
 
 class Past(NamedTuple):
