@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from ci_eval.agents._agent_address import Faults, NetworkAgent, variables_in, wrong_address
 from ci_eval.agents._server_turns import Turns
-from ci_eval.llm.gateway.calling_agents import CallingModels, Models, behind_gateway
+from ci_eval.llm.gateway.gateway_clients import CallingModels, Models, behind_gateway
 from ci_eval.llm.gateway.providers import KEYS
 from ci_eval.plugins.points import Session
 from ci_eval.records.cases import Record

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field, ValidationError
 
 from ci_eval.agents._agent_input import opening, session_ids
-from ci_eval.llm.gateway.calling_agents import CallingModels, Models, behind_gateway
+from ci_eval.llm.gateway.gateway_clients import CallingModels, Models, behind_gateway
 from ci_eval.plugins.points import Agent, RunningAgent, Session
 from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import BadAnswerError, TrialError, failure_kind

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ci_eval.agents._agent_input import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
 from ci_eval.agents._agent_reply import to_invocation, unexpected
-from ci_eval.llm.gateway.calling_agents import CallingModels, Models, behind_gateway
+from ci_eval.llm.gateway.gateway_clients import CallingModels, Models, behind_gateway
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import TrialError

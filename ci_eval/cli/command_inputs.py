@@ -14,7 +14,7 @@ from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.config.selection import Selection
 from ci_eval.config.validated_config import Config
 from ci_eval.forge.ci_job import job_name
-from ci_eval.llm.gateway.calling_agents import gateway_options, with_models
+from ci_eval.llm.gateway.gateway_clients import gateway_options, with_models
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.cases import Status
 from ci_eval.records.errors import ConfigError, NothingSelectedError, UsageError

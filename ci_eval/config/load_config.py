@@ -17,7 +17,7 @@ from ci_eval.config.open_evalset import reader_of
 from ci_eval.config.python_files import absent_file, host_of, not_run, python_file
 from ci_eval.config.validated_config import Config
 from ci_eval.formats import known_formats
-from ci_eval.llm.gateway.calling_agents import CallingModels
+from ci_eval.llm.gateway.gateway_clients import CallingModels
 from ci_eval.llm.judge_settings import Judging, Simulation
 from ci_eval.plugins import points
 from ci_eval.plugins.baseline_store import BaselineStore

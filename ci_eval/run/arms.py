@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ci_eval.forge.lineage import began
-from ci_eval.llm.gateway.calling_agents import gateway_options, replays
+from ci_eval.llm.gateway.gateway_clients import gateway_options, replays
 from ci_eval.llm.gateway.spending import count_spent, limit_before
 from ci_eval.plugins.engine import Cluster
 from ci_eval.records.errors import UsageError

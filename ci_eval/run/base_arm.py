@@ -21,7 +21,7 @@ from ci_eval.config import handed_secrets
 from ci_eval.config import load_config as configuration
 from ci_eval.forge.lineage import target_branch
 from ci_eval.forge.missing_commit import why_missing
-from ci_eval.llm.gateway.calling_agents import gateway_options, replays, with_models
+from ci_eval.llm.gateway.gateway_clients import gateway_options, replays, with_models
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import CiEvalError, NothingSelectedError

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ci_eval.config import handed_secrets
-from ci_eval.llm.gateway.calling_agents import gateway_options
+from ci_eval.llm.gateway.gateway_clients import gateway_options
 from ci_eval.plugins.engine import Cluster, LostError
 from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import TrialError

@@ -12,7 +12,7 @@ from itertools import islice, repeat
 from typing import NamedTuple, TypeVar
 
 from ci_eval.config.config_schema import RunOptions
-from ci_eval.llm.gateway.calling_agents import left_out_hint
+from ci_eval.llm.gateway.gateway_clients import left_out_hint
 from ci_eval.plugins.points import Agent, RunningAgent, Session
 from ci_eval.records.bounds import MAX_SECONDS
 from ci_eval.records.cases import Content, Invocation, Json

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ci_eval.config.validated_config import Config
 from ci_eval.llm.cassette import Cassette
-from ci_eval.llm.gateway.calling_agents import gateway_options
+from ci_eval.llm.gateway.gateway_clients import gateway_options
 from ci_eval.llm.gateway.model_cassette import ModelCassette
 from ci_eval.llm.line_file import shard_file_name
 from ci_eval.run.merged_shards import MergedShards

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ci_eval.llm import model_client
-from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.llm.gateway.gateway import check_models
+from ci_eval.llm.gateway.gateway_clients import CallingModels
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.judge_settings import Simulation, provider_of
 from ci_eval.llm.rate_limit import pace_of

@@ -17,7 +17,7 @@ from dataclasses import replace
 from ci_eval import __version__
 from ci_eval.config.criterion_facts import facts_of
 from ci_eval.config.validated_config import Config
-from ci_eval.llm.gateway.calling_agents import with_models
+from ci_eval.llm.gateway.gateway_clients import with_models
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.records.cases import Json

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ci_eval.config.validated_config import Config
-from ci_eval.llm.gateway.calling_agents import CallingModels
 from ci_eval.llm.gateway.gateway import cassette_of
+from ci_eval.llm.gateway.gateway_clients import CallingModels
 from ci_eval.llm.gateway.model_cassette import (
     MERGE_HINT,
     ModelCassette,

@@ -10,7 +10,7 @@ from support.project import GREETS
 
 from ci_eval.config.load_config import load
 from ci_eval.config.validated_config import Config
-from ci_eval.llm.gateway.calling_agents import gateway_options
+from ci_eval.llm.gateway.gateway_clients import gateway_options
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.shards import config_of, dealt, durations, noise_of
