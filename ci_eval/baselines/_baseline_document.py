@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from ci_eval.records.cases import SCHEMA_VERSION
 from ci_eval.records.errors import BaselineError, Problem, UsageError
 from ci_eval.records.results import Run, RunMeta, TrialResult
@@ -27,7 +29,7 @@ from ci_eval.run_files.run_file import (
 )
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.text.json_stream import MAX_ELEMENT_CHARS, Element, JsonFile
-from ci_eval.text.json_text import RESULT_DEPTH
+from ci_eval.text.json_text import RESULT_DEPTH, NotJsonError, parse_json
 from ci_eval.text.yaml_files import MAX_WALKED, reading
 
 
@@ -72,7 +74,12 @@ def written(run: Run, stored: Sequence[Past], path: Path, shown: str, *, window:
         ) from exc
 
 
-_RESULTS = '"results":[\n'
+_HEAD, _END, _RESULTS = (
+    f'{{"schema_version":{SCHEMA_VERSION},\n"runs":[\n',
+    "\n],\n",
+    '"results":[\n',
+)
+"""What comes before the runs, between runs and results, and before the results."""
 _WAY_OUT = (
     "this is the stored baseline: restore it, or remove it and store a run of the base branch "
     "with `ci-eval baseline save`"
@@ -106,9 +113,9 @@ def as_file(data: bytes) -> Iterator[Path]:
 
 def _document(metas: Sequence[RunMeta], lines: Iterator[str]) -> Iterator[str]:
     """Yield the document in pieces."""
-    yield f'{{"schema_version":{SCHEMA_VERSION},\n"runs":[\n'
+    yield _HEAD
     yield ",\n".join(meta.model_dump_json(exclude_defaults=True) for meta in metas)
-    yield '\n],\n"results":['
+    yield _END + _RESULTS.rstrip("\n")
     separator = "\n"
     for line in lines:
         yield separator + line
@@ -131,7 +138,7 @@ class _Reader:
 
     def runs(self) -> list[Past]:
         """Return the runs with their values."""
-        with suppress(UsageError):
+        with suppress(UsageError, NotJsonError, ValidationError):
             if past := self._quick_runs():
                 return past
         return self._validated_runs()
@@ -140,20 +147,17 @@ class _Reader:
         """Return the runs, read by line; none if the layout differs or something may be wrong."""
         from ci_eval.records.compared_trials import compared_entry, intervals
 
-        past: list[Past] = []
-        for name, element in self._members():
-            if name == "runs" and not element.is_begin:
-                meta = checked(RunMeta, element, self.shown, BaselineError)
-                past.append(Past(meta, Columns()))
-            elif name == "schema_version":
-                check_version(element, self.shown, BaselineError)
-            elif name == "results":
-                break
-        within = [intervals(each.meta) for each in past]
         with reading(self.path, shown=self.shown, most=MAX_WALKED, newline="\n") as file:
-            head = iter(partial(file.readline, MAX_ELEMENT_CHARS), "")
-            if _RESULTS not in head:  # reads up to there
+            head = ""
+            for line in iter(partial(file.readline, MAX_ELEMENT_CHARS), _RESULTS):
+                head += line
+                if not line or len(head) > MAX_ELEMENT_CHARS:
+                    return []
+            if not (head.startswith(_HEAD) and head.endswith(_END)):
                 return []
+            metas = parse_json(f"[{head[len(_HEAD) : -len(_END)]}]", max_depth=RESULT_DEPTH)
+            past = [Past(RunMeta.model_validate(each), Columns()) for each in metas]
+            within = [intervals(each.meta) for each in past]
             for _, text in result_lines(file, 0):
                 entry = compared_entry(text, within) if text else None
                 if entry is None:

@@ -18,7 +18,7 @@ from ci_eval.records.errors import CiEvalError, Problem, UsageError
 from ci_eval.records.results import Run, RunMeta, Score, TrialResult
 from ci_eval.run_files.file_names import TRACES_FILE, make_report_folder
 from ci_eval.text.json_stream import MAX_ELEMENT_CHARS, Element, JsonFile
-from ci_eval.text.json_text import RESULT_DEPTH, NotJsonError, parse_json
+from ci_eval.text.json_text import RESULT_DEPTH, NotJsonError, parse_json, refuse_many
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import MAX_WALKED, Loc, dotted, reading
 
@@ -191,6 +191,10 @@ def result_lines(file: IO[str], first: int) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line with a result, and an empty text at the end.
 
     Stops without the empty text if the layout differs: a value in each line, then `]}`.
+
+    Raises:
+        NotJsonError: a line has too many values to hold in memory.
+
     """
     more = True
     for number in count(first):
@@ -200,6 +204,7 @@ def result_lines(file: IO[str], first: int) -> Iterator[tuple[int, str]]:
         if not more or line[:1] not in {"{", "["} or line[-1:] != "\n":
             return
         more = line[-2] == ","
+        refuse_many(line, 0, len(line))
         yield number, line[: -2 if more else -1]
 
 

@@ -175,12 +175,11 @@ class Column:
             return held
         new = np.frombuffer(self._new, _FIELDS)
         numbers, codes, values, seconds = (new[name].copy() for name, _ in _FIELDS)
-        totals = np.bincount(numbers, seconds).astype(np.float64)
+        totals = np.bincount(numbers, seconds, len(self.cases.numbers)).astype(np.float64)
         if held is not None:
             numbers = np.concatenate([held.numbers[held.rows], numbers])
             codes = np.concatenate([held.codes, codes])
             values = np.concatenate([held.values, values])
-            totals.resize(len(self.cases.numbers))
             totals[held.numbers] += held.seconds
         if (numbers[1:] < numbers[:-1]).any():
             order = np.argsort(numbers, kind="stable")
@@ -352,7 +351,7 @@ class Column:
         return held.rows[chosen], held.codes[chosen], held.values[chosen]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _cell(*observed: tuple[int, float]) -> Cell:
     """Return a cell with these observations; cached, because thousands of cases have equal ones."""
     if len(observed) == 1 and observed[0][0] == MEASURED:

@@ -49,11 +49,6 @@ class Sample(NamedTuple):
     old: tuple[float, ...]
     """A value for each run of the baseline."""
 
-    @property
-    def difference(self) -> float:
-        """The mean of the new values minus that of the old ones."""
-        return math.fsum(self.new) / len(self.new) - math.fsum(self.old) / len(self.old)
-
 
 @dataclass(frozen=True, eq=False)
 class Samples:

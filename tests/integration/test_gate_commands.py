@@ -163,6 +163,13 @@ def test_a_suite_that_never_varied_sees_every_flip(project):
     assert json.dumps(found["cost"]["agents_usd"]) == "null"
 
 
+def test_without_a_stored_run_nothing_is_said_to_be_compared(project):
+    project.ci_eval("run")
+    ended = project.ci_eval("gate", "explain")
+
+    assert ended.out.startswith("PASSED (no baseline to compare with)")
+
+
 def test_what_is_asked_of_power_must_make_sense(project):
     for wrong in (("--drop", "0"), ("--drop", "2"), ("--power", "1"), ("--run", "nowhere")):
         assert project.ci_eval("gate", "power", *wrong).code == 4

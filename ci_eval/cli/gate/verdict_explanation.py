@@ -174,7 +174,7 @@ def _blocks_from(delta: Delta, facts: CriterionFacts) -> float | None:
     if least is None or delta.level is None or not delta.visible:
         return None
     if delta.steady:
-        return least
+        return None if delta.outcome == "inconclusive" else least
     if delta.cases < 2 or delta.interval is None or delta.interval[0] == delta.interval[1]:
         return None
     freedom = delta.cases - 1

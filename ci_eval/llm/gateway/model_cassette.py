@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ci_eval.llm.gateway.answers import Answer, restored
 from ci_eval.llm.gateway.request_digest import digest_of
 from ci_eval.llm.line_file import MAX_LINE_BYTES, LineFile, Position
@@ -68,6 +70,16 @@ class Recorded(NamedTuple):
         """True if the request lost its digest, although no text was cut and no secret replaced."""
         is_same = digest_of(self.request) == self.place.request
         return not is_same and not _CUT.search(json.dumps(self.request, ensure_ascii=False))
+
+
+class _Line(msgspec.Struct):
+    """The fields of a line that a replay checks or needs."""
+
+    request: dict[str, msgspec.Raw]
+    answer: msgspec.Raw
+
+
+_line = msgspec.json.Decoder(_Line).decode
 
 
 class TooLongError(ValueError):
@@ -178,13 +190,12 @@ class ModelCassette:
         return found
 
     def answer(self, place: Place) -> Answer | None:
-        """Return the answer recorded at `place`; where it ends its line, only it is parsed."""
+        """Return the answer recorded at `place`, without building the request."""
         position = self._found.get(place.trial, {}).get(place)
         line = position.read() if position else b""
-        end = line.rstrip().removesuffix(b"}").rpartition(b',"answer":')[2]
         with suppress(LookupError, TypeError, ValueError):
             if line.startswith(f'{{"call":"{place}",'.encode()):
-                return restored(parse_json(end))
+                return restored(parse_json(bytes(_line(line).answer)))
         found = self.get(place)
         return found.answer if found else None
 

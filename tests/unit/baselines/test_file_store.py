@@ -285,6 +285,35 @@ def test_a_line_that_is_wrong_is_refused_with_its_number(
     assert refusal(context) == said
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"schema_version":1,\n', ""),
+        ('\n],\n"results":[\n', '\n],"results":[ garbage\n"results":[\n'),
+        ('\n],\n"results":[\n', '\n],"results":[],"runs":[{"bad":1}],\n"results":[\n'),
+    ],
+)
+def test_a_head_that_is_wrong_is_refused(context: RunContext, old: str, new: str) -> None:
+    STORE.save(make_run("greets 1\nrefunds 1"), context)
+    text = path(context).read_text(encoding="utf-8")
+    assert old in text
+    path(context).write_text(text.replace(old, new), encoding="utf-8")
+    assert refusal(context)[0].startswith("base/line.json:")
+
+
+def test_no_result_is_lost_if_there_are_two_lists_of_them(
+    context: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    STORE.save(make_run("greets 1\nrefunds 1"), context)
+    text = path(context).read_text(encoding="utf-8")
+    head, _, rest = text.partition('\n],\n"results":[\n')
+    one = rest.splitlines()[0].rstrip(",")
+    written(context, f'{head}\n],"results":[{one}],\n"results":[\n{rest}')
+    quick = cells(STORE.load(Lineage(), "suite", context)[0])
+    monkeypatch.setattr(_Reader, "_quick_runs", lambda _: [])
+    assert quick == cells(STORE.load(Lineage(), "suite", context)[0])
+
+
 def test_the_order_of_the_members_matters_only_as_far_as_it_must(context: RunContext) -> None:
     text = document()
     version, rest = text.removeprefix("{").split(",\n", 1)

@@ -118,6 +118,14 @@ CHANGES = [
     ("}\n]}\n", '}\n],"results":[]}\n'),
     ('"results":[', '"more":1,"results":['),
     ('{"schema_version"', '[{"schema_version"'),
+    ('"repeat":0', '"repeat":-5'),
+    ('"repeat":0', '"repeat":0,"more":1'),
+    ('"criterion":', '"other":'),
+    ('"attempts":1', '"attempts":1,"line":-5'),
+    ('"attempts":1', '"attempts":1,"output":7'),
+    ('"attempts":1', '"attempts":1,"tags":3'),
+    ('"attempts":1', '"attempts":1,"messages":[1]'),
+    ('"value":0.5', '"value":0.5,"threshold":"x"'),
 ]
 
 

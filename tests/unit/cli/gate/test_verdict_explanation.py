@@ -82,6 +82,17 @@ def test_where_the_baseline_never_varied_the_least_drop_blocks():
     assert found.turning == ("c on e with a: blocks while 1 broken case fails",)
 
 
+def test_a_drop_that_was_not_confirmed_is_not_said_to_have_blocked(capsys):
+    found = explained("a 0\nb 1", *["a 1\nb 1"] * 2, on_inconclusive="rerun")
+    (only,) = found.criteria
+    show_explanation(found)
+    told = capsys.readouterr().out
+
+    assert (only.delta.outcome, only.blocks_from) == ("inconclusive", None)
+    assert "the baseline never varied: the drop counts once further trials confirm it" in told
+    assert "would have blocked" not in told
+
+
 def test_an_older_report_does_not_say_what_would_have_blocked(capsys):
     found = explained(WORSE, BEFORE, BEFORE)
     (only,) = found.criteria

@@ -291,6 +291,16 @@ def test_an_answer_is_found_wherever_it_is_in_its_line(tmp_path: Path, edited: A
     assert text_at(opened(path), place(1)) == body
 
 
+def test_an_answer_in_the_request_of_a_damaged_line_is_not_replayed(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    request = {"model": "m", "answer": LIKE_AN_ANSWER}
+    opened(path).add(key(), place(1), request, Answer(200, JSON, b'"t"'))
+    path.write_text(path.read_text().rpartition(',"answer":')[0] + "\n")
+    cassette = opened(path)
+
+    assert (cassette.answer(place(1)), cassette.strange) == (None, 1)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="files that are open cannot be replaced there")
 def test_a_committed_link_beside_the_cassette_is_not_written_through(tmp_path: Path):
     outside = tmp_path / "outside"
