@@ -40,7 +40,7 @@ def test_a_regression_is_told_with_effect_interval_and_p_value(
 
 def test_the_baseline_and_what_was_drawn_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     report = compared_in_full(make_report("a pass 0.9 was 0.9"))
-    assert printed(report, capsys)[-4:] == [
+    assert printed(report, capsys)[-6:] == [
         (
             "baseline: run run-1 of commit fedcba9876, 2026-03-02, 3 commits before the merge base "
             "with main, pooled with 1 other run"
@@ -50,6 +50,11 @@ def test_the_baseline_and_what_was_drawn_are_told(capsys: pytest.CaptureFixture[
             "baseline: the clone is shallow, so a nearer run may exist: "
             "set 'fetch-depth: 0' for actions/checkout"
         ),
+        (
+            "exception: tracks (1 case): quarantined until 2026-12-01 (owner: search): the index "
+            "is rebuilt"
+        ),
+        "exception: tone/* (0 cases): acceptance expired on 2026-01-31: curt",
         "reports: out",
     ]
 
