@@ -81,8 +81,9 @@ _HEAD, _END, _RESULTS = (
 )
 """What comes before the runs, between runs and results, and before the results."""
 _WAY_OUT = (
-    "this is the stored baseline: restore it, or remove it and store a run of the base branch "
-    "with `ci-eval baseline save`"
+    "this is read as the stored baseline: if it is something else, correct the configuration; "
+    "otherwise restore it, or remove it and store a run of the base branch with "
+    "`ci-eval baseline save`"
 )
 
 
