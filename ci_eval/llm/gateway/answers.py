@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import msgspec
 from pydantic_core import to_json
 
 from ci_eval.llm.gateway.providers import Call
@@ -56,6 +57,27 @@ class Answer:
             return {**kept, "body": self.json}
         text = self.body.decode(errors="replace")
         return {**kept, "events": [*blocks(text)]} if self.is_stream else {**kept, "text": text}
+
+
+class _Line(msgspec.Struct):
+    """The fields of a line of a cassette that a replay checks or needs."""
+
+    request: dict[str, msgspec.Raw]
+    answer: msgspec.Raw
+
+
+_line = msgspec.json.Decoder(_Line).decode
+
+
+def answer_in(line: bytes) -> Answer:
+    """Return the answer in a line of a cassette, without building the request.
+
+    Raises:
+        LookupError, RecursionError, TypeError, ValueError: the line holds no answer that a
+            provider could send.
+
+    """
+    return restored(parse_json(bytes(_line(line).answer)))
 
 
 def restored(kept: Mapping[str, Json]) -> Answer:

@@ -15,9 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
-from ci_eval.llm.gateway.answers import Answer, restored
+from ci_eval.llm.gateway.answers import Answer, answer_in, restored
 from ci_eval.llm.gateway.request_digest import digest_of
 from ci_eval.llm.line_file import MAX_LINE_BYTES, LineFile, Position
 from ci_eval.records.cases import Json
@@ -70,16 +68,6 @@ class Recorded(NamedTuple):
         """True if the request lost its digest, although no text was cut and no secret replaced."""
         is_same = digest_of(self.request) == self.place.request
         return not is_same and not _CUT.search(json.dumps(self.request, ensure_ascii=False))
-
-
-class _Line(msgspec.Struct):
-    """The fields of a line that a replay checks or needs."""
-
-    request: dict[str, msgspec.Raw]
-    answer: msgspec.Raw
-
-
-_line = msgspec.json.Decoder(_Line).decode
 
 
 class TooLongError(ValueError):
@@ -193,9 +181,9 @@ class ModelCassette:
         """Return the answer recorded at `place`, without building the request."""
         position = self._found.get(place.trial, {}).get(place)
         line = position.read() if position else b""
-        with suppress(LookupError, TypeError, ValueError):
+        with suppress(LookupError, RecursionError, TypeError, ValueError):
             if line.startswith(f'{{"call":"{place}",'.encode()):
-                return restored(parse_json(bytes(_line(line).answer)))
+                return answer_in(line)
         found = self.get(place)
         return found.answer if found else None
 
