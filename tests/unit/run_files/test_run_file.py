@@ -10,7 +10,7 @@ import pytest
 from support.run_language import meta, results
 
 from ci_eval.records.cases import Status
-from ci_eval.records.compared_trials import ComparedTrial
+from ci_eval.records.compared_trials import ComparedScore, ComparedTrial
 from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel
@@ -176,6 +176,12 @@ def test_a_comparison_reads_all_that_it_shows(path: Path) -> None:
     )
     assert tallied(path, quickly=True) == tallied(path, quickly=False)
     assert tallied(path, quickly=True)[0]
+
+
+def test_a_comparison_skips_evidence_and_invocations_and_no_other_field() -> None:
+    for compared, whole in ((ComparedTrial, TrialResult), (ComparedScore, Score)):
+        fields = {*whole.model_fields} - {"evidence", "invocations"}
+        assert {*compared.__struct_fields__} == fields
 
 
 def test_what_a_comparison_does_not_read_may_be_wrong(path: Path) -> None:
