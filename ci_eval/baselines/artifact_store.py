@@ -16,7 +16,7 @@ from ci_eval.forge.github import BROKEN_ARCHIVE, GitHub
 from ci_eval.forge.lineage import Lineage, Origin
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
-from ci_eval.records.cases import Status, Stored
+from ci_eval.records.cases import Stored
 from ci_eval.records.errors import BaselineError
 from ci_eval.records.results import Run
 from ci_eval.run_files.file_names import RUN_FILE
@@ -197,11 +197,10 @@ def _read(archive: bytes, shown: str) -> Past:
 
 def _complete(run: Run) -> Past:
     columns = Columns.of(run.compared_trials())
-    statuses = [status for _, status in columns.statuses(run.meta.criteria)]
-    measured = Status.PASSED in statuses or Status.FAILED in statuses
     meta = run.meta
+    ended = columns.ended(meta.criteria)
     is_part = meta.filtered or meta.shard or meta.missing_shards
-    if is_part or Status.ERROR in statuses or not measured:
+    if is_part or ended.errors or not (ended.passed or ended.failed):
         raise _SkippedError("incomplete")
     return Past(run.meta, columns)
 

@@ -1,7 +1,6 @@
 """How many cases passed, for each criterion and in all."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable
 
 from ci_eval.config.config_schema import GateOptions
@@ -26,13 +25,9 @@ def summarise(meta: RunMeta, columns: Columns) -> tuple[GroupSummary, ...]:
 def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
     facts = meta.criteria[key.criterion]
     column = columns.groups[key.agent, key.evalset, key.criterion]
-    ended = Counter(column.statuses(facts))
     return GroupSummary(
         group=key,
-        passed=ended[Status.PASSED],
-        failed=ended[Status.FAILED],
-        errors=ended[Status.ERROR],
-        skipped=ended[Status.SKIPPED],
+        **column.ended(facts).model_dump(),
         incomplete=len(column.lacking(facts)),
         value=mean_of(column),
         span=_span(column, facts),
@@ -62,15 +57,12 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
     Accepted and quarantined cases count neither as passed nor as failed.
     """
     excuses = excused(meta, gate, columns)
-    ended = Counter(status for _, status in columns.statuses(meta.criteria, excuses))
+    ended = columns.ended(meta.criteria, excuses)
     unjudged = list(columns.unjudged(meta.criteria))
     allowed = {place: None for place in unjudged if allows_unjudged(gate, *place)}
     return Totals(
-        cases=sum(ended.values()),
-        passed=ended[Status.PASSED],
-        failed=ended[Status.FAILED],
-        errors=ended[Status.ERROR],
-        skipped=ended[Status.SKIPPED],
+        cases=ended.passed + ended.failed + ended.errors + ended.skipped,
+        **ended.model_dump(),
         incomplete=columns.incomplete(meta.criteria, excuses),
         accepted=_accepted(meta, columns, gate, excuses) if gate.accept else 0,
         unjudged=_first(place for place in unjudged if place not in allowed),

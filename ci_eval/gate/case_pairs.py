@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 from ci_eval.run_files.score_cell import Cell
-from ci_eval.run_files.score_column import Column
+from ci_eval.run_files.score_column import LOST, Column
 
 if TYPE_CHECKING:
     from ci_eval.run_files.score_column import Chosen, Floats, Whole
@@ -65,6 +65,19 @@ class Pairs:
         known = (rows_before >= 0) & ~(np.isnan(bases) | np.isnan(means))
         (rows,) = known.nonzero()
         return cls(now, before, rows, rows_before[known], means[known], bases[known])
+
+    @property
+    def single(self) -> "Chosen":
+        """Which cases lack nothing and were measured equally often in one round and in one run.
+
+        `means` and `bases` are the only values that an exchange of their runs can exchange.
+        """
+        now, before = self.now.sizes()[self.rows], self.before.sizes()[self.rows_before]
+        is_whole = self.now.counts(LOST)[self.rows] == 0
+        units = [(sizes > 0).sum(axis=1) for sizes in (now, before)]
+        alike = now.sum(axis=1) == before.sum(axis=1)
+        found: Chosen = is_whole & alike & (units[0] == 1) & (units[1] == 1)
+        return found
 
     def where(self, chosen: "Chosen | slice") -> "Pairs":
         """Return some of the cases."""

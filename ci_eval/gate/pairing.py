@@ -322,15 +322,30 @@ class Group:
 
         `before` limits the rounds of the baseline; by default there is no limit.
         """
-        pairs = self.pairs
-        found = zip(pairs, self.samples_of(pairs, look, before), strict=True)
-        return Samples.of((self.key.agent, self.key.evalset), found)
+        single = self.pairs.single
+        paired, others = self.pairs.where(single), self.pairs.where(~single)
+        samples = zip(others, self.samples_of(others, look, before), strict=True)
+        old = paired.bases * self._shares * self._margin
+        return Samples.of(
+            (self.key.agent, self.key.evalset),
+            samples,
+            paired=([*paired], paired.means * self._shares, old),
+        )
+
+    @property
+    def _shares(self) -> float:
+        """The factor that turns a value into a share of the scale, of which more is better."""
+        return self.sign / (self.scale or 1.0)
+
+    @property
+    def _margin(self) -> float:
+        """The factor that adds the allowed growth to a value of the baseline."""
+        return 1 + self.sign * -(self.facts.max_growth or 0.0)
 
     def samples_of(self, pairs: Pairs, look: int, before: int | None = None) -> Iterator[Sample]:
         """Yield the sample of each case."""
-        best, shares = best_of(self.facts), self.sign / (self.scale or 1.0)
-        margin = 1 + self.sign * -(self.facts.max_growth or 0.0)
-        options = map(repeat, (look, before, best, shares, margin))
+        best = best_of(self.facts)
+        options = map(repeat, (look, before, best, self._shares, self._margin))
         return map(_sample, pairs.values(), *options)
 
 

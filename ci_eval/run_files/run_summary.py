@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from ci_eval.records.cases import Status
-from ci_eval.records.findings import Counts, GroupKey, Noted, NotedGroup
+from ci_eval.records.findings import GroupKey, Noted, NotedGroup
 from ci_eval.records.results import Run, RunMeta
 from ci_eval.run_files.score_column import mean_of
 from ci_eval.run_files.score_table import Columns, Past
@@ -34,24 +33,15 @@ def _noted(meta: RunMeta, columns: Columns, costs: Mapping[tuple[str, str, str],
         created=meta.created,
         commit=meta.commit,
         branch=meta.branch,
-        cases=_counts([status for _, status in columns.statuses(meta.criteria)]),
+        cases=columns.ended(meta.criteria),
         groups=tuple(
             NotedGroup(
                 group=GroupKey(agent=place[0], evalset=place[1], criterion=place[2]),
-                cases=_counts(column.statuses(meta.criteria[place[2]])),
+                cases=column.ended(meta.criteria[place[2]]),
                 value=mean_of(column),
                 cost_usd=costs.get(place),
             )
             for place, column in columns.groups.items()
         ),
         models=columns.models,
-    )
-
-
-def _counts(statuses: list[Status]) -> Counts:
-    return Counts(
-        passed=statuses.count(Status.PASSED),
-        failed=statuses.count(Status.FAILED),
-        errors=statuses.count(Status.ERROR),
-        skipped=statuses.count(Status.SKIPPED),
     )

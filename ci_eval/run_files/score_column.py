@@ -10,6 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.records.cases import Status
+from ci_eval.records.findings import Counts
 from ci_eval.records.results import CriterionFacts
 from ci_eval.run_files.score_cases import Cases
 from ci_eval.run_files.score_cell import Cell, mean
@@ -317,9 +318,9 @@ class Column:
         found[held.rows[good]] = False
         return found
 
-    def statuses(self, facts: CriterionFacts) -> list[Status]:
-        """Return the status of each case."""
-        return [RANKED[rank] for rank in self.ranks(facts).tolist()]
+    def ended(self, facts: CriterionFacts) -> Counts:
+        """Count the cases by status."""
+        return counted(self.ranks(facts))
 
     def ranks(self, facts: CriterionFacts) -> "Whole":
         """Return the status of each case, as its index in `RANKED`."""
@@ -371,6 +372,20 @@ def _cell(*observed: tuple[int, float]) -> Cell:
             others[kind] += 1
     measured, confirmed = tuple(map(tuple, units)), tuple(confirming)
     return Cell(measured, confirmed, others[UNCONFIRMED], tuple(lost), others[SKIPPED])
+
+
+def counted(ranks: "Whole") -> Counts:
+    """Count cases by status, given the index of each status in `RANKED`."""
+    import numpy as np
+
+    counts = np.bincount(ranks, minlength=len(RANKED)).tolist()
+    of = dict(zip(RANKED, counts, strict=True))
+    return Counts(
+        passed=of[Status.PASSED],
+        failed=of[Status.FAILED],
+        errors=of[Status.ERROR],
+        skipped=of[Status.SKIPPED],
+    )
 
 
 def passing(values: "Floats", facts: CriterionFacts) -> "Chosen":

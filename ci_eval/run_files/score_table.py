@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import GroupKey
+from ci_eval.records.findings import Counts, GroupKey
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.results import CriterionFacts, RunMeta, TrialResult
@@ -20,10 +20,12 @@ from ci_eval.run_files.score_column import (
     SKIPPED,
     UNCONFIRMED,
     Column,
+    counted,
 )
 
 if TYPE_CHECKING:
     from ci_eval.records.compared_trials import ComparedTrial
+    from ci_eval.run_files.score_column import Whole
 
 Facts = Mapping[str, CriterionFacts]
 """The settings of each criterion."""
@@ -123,6 +125,22 @@ class Columns:
         A case passes if all blocking criteria pass. Criteria that only inform or warn do not
         count, nor do `excused` cases of a group. A case without any counting criterion is skipped.
         """
+        for agent, evalset, numbers, ranks in self._ranks(criteria, excused):
+            cases = [*self.evalsets[evalset].numbers]
+            for number, rank in zip(numbers.tolist(), ranks.tolist(), strict=True):
+                yield Place(agent, evalset, cases[number]), RANKED[rank]
+
+    def ended(self, criteria: Facts, excused: Exempted = _NO_CASES) -> Counts:
+        """Count the cases by their overall status (see `statuses`)."""
+        import numpy as np
+
+        ranks = [ranks for _, _, _, ranks in self._ranks(criteria, excused)]
+        return counted(np.concatenate([np.zeros(0, np.int64), *ranks]))
+
+    def _ranks(
+        self, criteria: Facts, excused: Exempted
+    ) -> "Iterator[tuple[str, str, Whole, Whole]]":
+        """Yield, for each agent and evalset, the numbers and the ranks of the cases."""
         import numpy as np
 
         for (agent, evalset), groups in self._by_pair().items():
@@ -133,9 +151,8 @@ class Columns:
                 if left_out := excused.get(group):
                     ranks[[case in left_out for case in column]] = RANKED.index(Status.SKIPPED)
                 worst[column.numbers] = np.maximum(worst[column.numbers], ranks)
-            for case, found in zip(self.evalsets[evalset].numbers, worst.tolist(), strict=True):
-                if found >= 0:
-                    yield Place(agent, evalset, case), RANKED[found]
+            (numbers,) = (worst >= 0).nonzero()
+            yield agent, evalset, numbers, worst[numbers]
 
     def unjudged(self, criteria: Facts) -> Iterator[Place]:
         """Yield each case to which no blocking criterion applies.

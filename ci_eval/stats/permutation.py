@@ -60,12 +60,23 @@ class Samples:
     """By these numbers: the ids of the cases, and a row of values for each, the new ones first."""
 
     @classmethod
-    def of(cls, scope: Place, samples: Iterable[tuple[str, Sample]]) -> Self:
-        """Return the samples of some cases."""
+    def of(
+        cls,
+        scope: Place,
+        samples: Iterable[tuple[str, Sample]],
+        paired: "tuple[Sequence[str], Floats, Floats] | None" = None,
+    ) -> Self:
+        """Return the samples of some cases.
+
+        `paired` are further cases with one new and one old value each: the same, but much faster.
+        """
         import numpy as np
 
         kinds: defaultdict[tuple[int, int], tuple[list[str], array[float]]]
         kinds = defaultdict(lambda: ([], array("d")))
+        if paired and paired[0]:
+            ids, *columns = paired
+            kinds[1, 1] = ([*ids], array("d", np.column_stack(columns).tobytes()))
         for case, (new, old) in samples:
             cases, values = kinds[len(new), len(old)]
             cases.append(case)

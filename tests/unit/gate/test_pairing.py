@@ -1,6 +1,8 @@
 """A run beside its baseline."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.run_language import FACTS, columns, meta, past
 
 from ci_eval.gate.pairing import Group, groups_of, pool
@@ -22,6 +24,27 @@ def sample(now: str, *before: str, look: int = 0, facts: CriterionFacts = FACTS)
     found = group(now, *before, facts=facts)
     (one,) = found.samples_of(found.pairs, look)
     return one
+
+
+OBSERVED = st.lists(st.sampled_from(["1", "0", "0.3", "error", "skip"]), min_size=1, max_size=3)
+ROUNDS = st.lists(OBSERVED.map(" ".join), min_size=1, max_size=2).map(" | ".join)
+RUN = st.lists(ROUNDS, min_size=1, max_size=6).map(
+    lambda cases: "\n".join(f"case_{number} {each}" for number, each in enumerate(cases))
+)
+
+
+@given(RUN, st.lists(RUN, min_size=1, max_size=2), st.integers(0, 1))
+def test_samples_that_are_made_from_arrays_are_those_of_each_case(now, before, look):
+    found = group(now, *before, facts=FACTS)
+    pairs = found.pairs
+
+    by_case = {
+        case: [tuple(row[:new]), tuple(row[new:])]
+        for (new, _), (cases, rows) in found.samples(look).tables.items()
+        for case, row in zip(cases, rows.tolist(), strict=True)
+    }
+    expected = zip(pairs, found.samples_of(pairs, look), strict=True)
+    assert by_case == {case: [each.new, each.old] for case, each in expected}
 
 
 def test_runs_of_the_baseline_are_pooled_case_by_case():

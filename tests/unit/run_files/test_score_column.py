@@ -15,6 +15,7 @@ from ci_eval.run_files.score_column import (
     CONFIRMING,
     LOST,
     MEASURED,
+    RANKED,
     SKIPPED,
     UNCONFIRMED,
     Column,
@@ -83,7 +84,11 @@ def test_arrays_say_what_cells_say(observed):
     assert found.units.tolist() == [len(cell.units) for cell in cells]
     assert found.firsts.tolist() == [len(cell.units[0]) if cell.units else 0 for cell in cells]
     assert found.varied.tolist() == [cell.varied for cell in cells]
-    assert found.statuses(FACTS) == [cell.status(FACTS) for cell in cells]
+    statuses = [cell.status(FACTS) for cell in cells]
+    assert [RANKED[rank] for rank in found.ranks(FACTS)] == statuses
+    ended = found.ended(FACTS)
+    counts = [ended.skipped, ended.passed, ended.errors, ended.failed]
+    assert counts == [*map(statuses.count, RANKED)]
     assert found.lacking(FACTS) == [case for case, cell in found.items() if cell.lacks(FACTS)]
     means = [None if math.isnan(each) else each for each in found.means.tolist()]
     assert means == [cell.value for cell in cells]

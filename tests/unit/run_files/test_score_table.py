@@ -4,6 +4,7 @@ import pytest
 from support.run_language import FACTS, columns, results
 
 from ci_eval.records.cases import Status
+from ci_eval.records.findings import Counts
 from ci_eval.records.results import CriterionFacts
 from ci_eval.run_files.score_cell import Cell, best_of
 from ci_eval.run_files.score_table import Columns
@@ -71,10 +72,14 @@ def test_a_case_passes_when_every_criterion_that_judges_does():
     )
     informs = FACTS.model_copy(update={"informational": True})
 
-    assert {
-        place[2]: status
-        for place, status in found.statuses({"c": FACTS, "d": FACTS, "only_informs": informs})
-    } == {"x": Status.PASSED, "y": Status.FAILED, "z": Status.ERROR}
+    criteria = {"c": FACTS, "d": FACTS, "only_informs": informs}
+
+    assert {place[2]: status for place, status in found.statuses(criteria)} == {
+        "x": Status.PASSED,
+        "y": Status.FAILED,
+        "z": Status.ERROR,
+    }
+    assert found.ended(criteria) == Counts(passed=1, failed=1, errors=1)
 
 
 @pytest.mark.parametrize(
