@@ -24,7 +24,6 @@ from ci_eval.run_files.run_file import (
     checked,
     checked_result,
     replacing,
-    result_line,
     result_lines,
 )
 from ci_eval.run_files.score_table import Columns, Past
@@ -53,7 +52,7 @@ def with_run(
     metas = [run.meta, *(past.meta for past in stored)][:window]
     old = _Reader(path, shown).lines(len(metas) - 1) if stored else iter(())
     # Trials that were repeated because they failed would bias the baseline towards failures.
-    new = (f"[0,{result_line(_bare(each))}]" for each in run.results() if not each.confirms)
+    new = (f"[0,{_bare(each)}]" for each in run.results() if not each.confirms)
     return _document(metas, itertools.chain(new, old))
 
 
@@ -124,12 +123,13 @@ def _document(metas: Sequence[RunMeta], lines: Iterator[str]) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def _bare(result: TrialResult) -> TrialResult:
-    """Return `result` with only the fields that are compared."""
+def _bare(result: TrialResult) -> str:
+    """Return the compared fields of `result` as JSON, without default values."""
     scores = tuple(
         score.model_copy(update={"invocations": (), "reason": ""}) for score in result.scores
     )
-    return result.model_copy(update={"scores": scores, "line": None})
+    bare = result.model_copy(update={"scores": scores, "line": None})
+    return bare.model_dump_json(exclude_defaults=True)
 
 
 @dataclass(frozen=True)

@@ -378,14 +378,8 @@ def counted(ranks: "Whole") -> Counts:
     """Count cases by status, given the index of each status in `RANKED`."""
     import numpy as np
 
-    counts = np.bincount(ranks, minlength=len(RANKED)).tolist()
-    of = dict(zip(RANKED, counts, strict=True))
-    return Counts(
-        passed=of[Status.PASSED],
-        failed=of[Status.FAILED],
-        errors=of[Status.ERROR],
-        skipped=of[Status.SKIPPED],
-    )
+    skipped, passed, errors, failed = np.bincount(ranks, minlength=len(RANKED)).tolist()
+    return Counts(passed=passed, failed=failed, errors=errors, skipped=skipped)
 
 
 def passing(values: "Floats", facts: CriterionFacts) -> "Chosen":
