@@ -1,7 +1,7 @@
 """Cases that two runs measured under one criterion."""
 
 import math
-from collections.abc import Container, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self
@@ -85,11 +85,13 @@ class Pairs:
         means, bases = self.means[chosen], self.bases[chosen]
         return Pairs(self.now, self.before, rows, rows_before, means, bases)
 
-    def among(self, cases: Container[str]) -> "Chosen":
+    def among(self, cases: Iterable[str]) -> "Chosen":
         """Return which of these cases are among `cases`."""
         import numpy as np
 
-        return np.fromiter((case in cases for case in self), bool, len(self))
+        numbers = self.now.cases.numbers
+        known = [numbers[case] for case in cases if case in numbers]
+        return np.isin(self.now.numbers[self.rows], known)
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -329,7 +329,7 @@ def _suspicion(broken: Breaks, group: Group) -> str:
 
 def _gained(group: Group) -> bool:
     """Return True if a measure improved, judged by the interval of its mean difference."""
-    interval = mean_interval(group.differences)
+    interval = mean_interval(group.differences.tolist())
     nothing = ROUNDING * group.scale
     gained = interval is not None and interval[0] > nothing and -group.drop >= group.least
     return gained and group.complete

@@ -203,7 +203,7 @@ class Group:
         """The cases that both runs measured, including exempted ones."""
         return Pairs.of(self.now, self.before, best_of(self.facts))
 
-    def changed(self, suspects: Container[str]) -> Pairs:
+    def changed(self, suspects: Iterable[str]) -> Pairs:
         """Return the cases whose outcome may have changed, and the suspects."""
         pairs = self.all_pairs
         was, now = (passing(each, self.facts) for each in (pairs.bases, pairs.means))
@@ -235,21 +235,20 @@ class Group:
         growth = self.facts.max_growth
         return (self.max_drop if growth is None else growth) * self.scale
 
-    @property
-    def differences(self) -> Sequence[float]:
+    @cached_property
+    def differences(self) -> "Floats":
         """The difference now minus before of each case; below 0 is worse."""
-        found: list[float] = (self.sign * (self.pairs.means - self.pairs.bases)).tolist()
-        return found
+        return self.sign * (self.pairs.means - self.pairs.bases)
 
     @cached_property
     def drop(self) -> float:
         """The mean drop; below 0 if it got better."""
-        return -math.fsum(self.differences) / len(self.pairs) if self.pairs else 0.0
+        return -math.fsum(self.differences.tolist()) / len(self.pairs) if self.pairs else 0.0
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % confidence interval of the mean difference, in the criterion's own direction."""
-        return mean_interval([self.sign * each for each in self.differences])
+        return mean_interval((self.sign * self.differences).tolist())
 
     @property
     def complete(self) -> bool:
@@ -276,8 +275,8 @@ class Group:
         which no exchange of runs can distinguish from noise.
         """
         least = ROUNDING * self.scale
-        differing = [each for each in self.differences if abs(each) > least]
-        return 0 < len(differing) <= _FEW and max(differing) < 0
+        differing = self.differences[abs(self.differences) > least]
+        return 0 < len(differing) <= _FEW and bool(max(differing) < 0)
 
     @cached_property
     def stored_means(self) -> "Sequence[Floats]":
