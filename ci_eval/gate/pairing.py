@@ -116,7 +116,7 @@ def _uncovered(column: Column, key: GroupName, excuses: Sequence[Excuse]) -> "Ch
 def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
     """Yield the cases that no run of the baseline has."""
     for name, cases in now.evalsets.items():
-        fresh = [*cases.numbers]
+        fresh = cases.ids
         for past in before:
             known = past.columns.evalsets.get(name, Cases()).numbers
             fresh = [case for case in fresh if case not in known]
@@ -161,7 +161,7 @@ def _cases_gone(now: Columns, past: Past, evalsets: Container[str]) -> Iterator[
         if evalset not in evalsets:
             yield Vanished(kind="evalset", name=evalset)
             continue
-        for case in (*old.get(evalset, Cases()).numbers, *gone.get(evalset, ())):
+        for case in (*old.get(evalset, Cases()).ids, *gone.get(evalset, ())):
             if case not in now.evalsets[evalset].numbers:
                 yield Vanished(kind="case", name=case, where=evalset)
 

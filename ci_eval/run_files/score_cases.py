@@ -17,7 +17,9 @@ class Cases:
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
-        """The number of each case by its id, in the order of the run."""
+        """The number of each case by its id."""
+        self.ids: list[str] = []
+        """The id of each case, in the order of the run."""
         self.contents = array("q")
         """The hash of each case's fingerprint; a fingerprint has no more bits."""
 
@@ -26,7 +28,8 @@ class Cases:
         number = self.numbers.get(case)
         if number is None:
             # Runs that are compared share ids: memory holds each id once.
-            number = self.numbers[sys.intern(case)] = len(self.contents)
+            self.ids.append(sys.intern(case))
+            number = self.numbers[self.ids[-1]] = len(self.contents)
             self.contents.append(0)
         self.contents[number] = hash(content)
         return number
@@ -36,9 +39,9 @@ class Cases:
         import numpy as np
 
         if other is self:
-            return np.arange(len(self.numbers))
-        found = (other.numbers.get(case, -1) for case in self.numbers)
-        return np.fromiter(found, np.int64, len(self.numbers))
+            return np.arange(len(self.ids))
+        found = (other.numbers.get(case, -1) for case in self.ids)
+        return np.fromiter(found, np.int64, len(self.ids))
 
     def same_in(self, other: "Cases", numbers: "Whole") -> "Chosen":
         """Return, for each case and its number in `other`, whether the content is equal there."""

@@ -144,7 +144,7 @@ class Column:
         kept = number >= 0
         number, codes, values = number[kept], held.codes[kept], held.values[kept]
         if as_unit:
-            units = np.zeros(len(self.cases.numbers), np.int32)
+            units = np.zeros(len(self.cases.ids), np.int32)
             units[self.numbers] = self.units
             codes = codes % _KINDS + units[number] * _KINDS
         self._extend(number, codes, values)
@@ -161,7 +161,7 @@ class Column:
         """Return the row of each of these cases; -1 if it has none, or if its number is below 0."""
         import numpy as np
 
-        rows = np.full(len(self.cases.numbers) + 1, -1)
+        rows = np.full(len(self.cases.ids) + 1, -1)
         rows[self.numbers] = np.arange(len(self))
         return rows[numbers]
 
@@ -176,7 +176,7 @@ class Column:
             return held
         new = np.frombuffer(self._new, _FIELDS)
         numbers, codes, values, seconds = (new[name].copy() for name, _ in _FIELDS)
-        totals = np.bincount(numbers, seconds, len(self.cases.numbers)).astype(np.float64)
+        totals = np.bincount(numbers, seconds, len(self.cases.ids)).astype(np.float64)
         if held is not None:
             numbers = np.concatenate([held.numbers[held.rows], numbers])
             codes = np.concatenate([held.codes, codes])
@@ -342,8 +342,8 @@ class Column:
 
     def named(self, rows: "Whole | Chosen | slice") -> list[str]:
         """Return the cases of some rows."""
-        names = [*self.cases.numbers]
-        return [names[number] for number in self.numbers[rows].tolist()]
+        ids = self.cases.ids
+        return [ids[number] for number in self.numbers[rows].tolist()]
 
     def _measured(self) -> tuple["Whole", "Codes", "Floats"]:
         """Return row, code and value of each measured observation."""

@@ -126,7 +126,7 @@ class Columns:
         count, nor do `excused` cases of a group. A case without any counting criterion is skipped.
         """
         for agent, evalset, numbers, ranks in self._ranks(criteria, excused):
-            cases = [*self.evalsets[evalset].numbers]
+            cases = self.evalsets[evalset].ids
             for number, rank in zip(numbers.tolist(), ranks.tolist(), strict=True):
                 yield Place(agent, evalset, cases[number]), RANKED[rank]
 
@@ -144,7 +144,7 @@ class Columns:
         import numpy as np
 
         for (agent, evalset), groups in self._by_pair().items():
-            worst = np.full(len(self.evalsets[evalset].numbers), -1)
+            worst = np.full(len(self.evalsets[evalset].ids), -1)
             for group in groups:
                 column, facts = self.groups[group], criteria[group[2]]
                 ranks = column.ranks(facts) if facts.judges else np.zeros(len(column), np.int64)
@@ -162,7 +162,7 @@ class Columns:
         import numpy as np
 
         for (agent, evalset), groups in self._by_pair().items():
-            names = [*self.evalsets[evalset].numbers]
+            names = self.evalsets[evalset].ids
             known, judged = np.zeros((2, len(names)), bool)
             for column, facts in ((self.groups[each], criteria[each[2]]) for each in groups):
                 known[column.numbers] = True
