@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from ci_eval.forge.ci_job import job_name
 from ci_eval.llm.gateway.gateway_clients import gateway_options, with_models
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.cases import Status
-from ci_eval.records.errors import ConfigError, NothingSelectedError, UsageError
+from ci_eval.records.errors import CiEvalError, ConfigError, NothingSelectedError, UsageError
 from ci_eval.records.findings import Report
-from ci_eval.records.results import RunMeta
+from ci_eval.records.results import Run, RunMeta
 from ci_eval.records.trials import Place
 from ci_eval.run import report_assembly
 from ci_eval.run.arms import NOT_CONFIRMED, Confirmation, base_folder, confirmed_by
@@ -31,7 +32,8 @@ from ci_eval.run_files.file_names import CONFIG_FILE, RUN_FILE
 from ci_eval.run_files.run_file import read_run
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.path_checks import similar_path
+from ci_eval.runtime.path_checks import contained, similar_path
+from ci_eval.text.redact import Secrets
 
 
 def context_of(config: Path = Path(CONFIG_FILE)) -> RunContext:
@@ -181,6 +183,19 @@ def stored_run(given: str) -> Collected:
         hint = "merge all shards with `ci-eval merge`, and pass the output directory of the merge"
         raise UsageError(message, hint=hint)
     return collected_from(run)
+
+
+def secrets_of(*runs: Run) -> Secrets:
+    """Return all secrets known now, which may be unknown to earlier `runs`.
+
+    These are the secrets of the environment, and of the configurations of the runs and in the
+    working directory, as far as they can be loaded.
+    """
+    found = context_of().secrets
+    for given in dict.fromkeys((*(each.meta.config for each in runs), CONFIG_FILE)):
+        with suppress(CiEvalError):
+            found = found.with_more(load(str(contained(Path.cwd(), given)))[1].secrets.given)
+    return found
 
 
 def _confirmation(given: str) -> Confirmation:

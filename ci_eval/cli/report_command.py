@@ -18,6 +18,7 @@ from ci_eval.cli.shared_options import (
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.run.report_assembly import compare_and_decide, write_report
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.run_files.run_file import redacted
 
 
 @click.command()
@@ -33,15 +34,16 @@ def report(run: str, config: str | None, out: str, **options: Any) -> int:
     RUN is a run.json, or the folder that it is in.
     """
     collected = command_inputs.stored_run(run)
+    secrets = command_inputs.secrets_of(collected.run)
     if config or Path(CONFIG_FILE).exists():
         by = config or CONFIG_FILE
         found, loaded, context = command_inputs.judge_again(run, collected, by)
-        reports = loaded.reports
+        reports, secrets = loaded.reports, secrets.with_more(context.secrets.given)
     else:
         found, reports = compare_and_decide(collected, GateOptions(), None), {}
-        context = command_inputs.context_of()
+    found = secrets.cleaned(found)
     with only_writer(Path(out)):
-        write_report(found, collected.run, Path(out), reports, context.secrets)
+        write_report(found, redacted(collected.run, secrets), Path(out), reports, secrets)
     with apart_from_json(as_json=options["as_json"]):
         run_folder = run if Path(run).is_dir() else str(Path(run).parent)
         most = console.shown_cases(options["show"])

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -13,13 +12,13 @@ from ci_eval.cli.shared_options import json_option, out_option
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.config.selection import fits
 from ci_eval.records.cases import Invocation, Status
-from ci_eval.records.errors import CiEvalError, ExitCode, UsageError
+from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, TrialResult
 from ci_eval.records.trials import Place, Trace, TrialKey
 from ci_eval.reporters.case_lines import Line, Span, status_span, trial_lines
 from ci_eval.run_files import report_phrases
-from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FILE, RUN_FILE, TRACES_FILE
+from ci_eval.run_files.file_names import REPORT_FILE, RUN_FILE, TRACES_FILE
 from ci_eval.run_files.journal import read_traces
 from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import read_run
@@ -58,7 +57,7 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     found = _selected(run, case, agent, evalset)
     shown = list(found)[:MAX_CASES]
     traces = {place: read_traces(observed, place) if has_traces else {} for place in shown}
-    secrets = _secrets(run.meta.config)
+    secrets = command_inputs.secrets_of(run)
     if as_json:
         every = (each for results in found.values() for each in results)
         print_json([_as_json(each, traces, secrets) for each in every])
@@ -113,17 +112,6 @@ def _as_json(
         secrets.cleaned(trace).model_dump(mode="json", exclude_defaults=True) if trace else None
     )
     return {"result": secrets.cleaned(result).model_dump(mode="json"), "trace": observed}
-
-
-def _secrets(config: str) -> Secrets:
-    """Return the secrets of the environment and of the configuration; the run may predate them.
-
-    That is the configuration of the run, or else the usual one.
-    """
-    for given in filter(None, (config, CONFIG_FILE)):
-        with suppress(CiEvalError):
-            return command_inputs.load(str(contained(Path.cwd(), given)))[1].secrets
-    return command_inputs.context_of().secrets
 
 
 def _case_lines(

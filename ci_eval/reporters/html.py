@@ -105,10 +105,10 @@ class Html(Reporter):
     def of_run(self, report: Report, run: Run, before: Run | None = None) -> Iterator[str]:
         """Yield the page with the conversations of the run, and those before the change."""
         data = CaseData(report, int(self.max_mb * 1e6))
-        with conversations(run.traces) as found:
+        with conversations(run) as found:
             data.read(run.results(), found)
         if before:
-            with conversations(before.traces) as found:
+            with conversations(before) as found:
                 data.read_before(before.results(), found)
         return self._page(report, data)
 

@@ -27,7 +27,7 @@ from ci_eval.run_files.file_names import (
     SHARD_FILE,
     make_report_folder,
 )
-from ci_eval.run_files.run_file import read_run, replacing
+from ci_eval.run_files.run_file import read_run, redacted, replacing
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.text.redact import Secrets
 
@@ -47,11 +47,13 @@ def write_report(
 ) -> None:
     """Write the report and all its documents, with configured or default reporters.
 
-    Text added by a template of the repository is also cleaned of the `secrets`.
+    `report` and `run` are free of the `secrets`; the run of the merge base beside it, and text
+    added by a template of the repository, are cleaned of them.
     """
     make_report_folder(folder)
     base = run.traces.parent / BASE_FOLDER / RUN_FILE if run.traces else None
-    before = read_run(base, shown=str(base)) if base and base.is_file() else None
+    is_compared = base and base.is_file()
+    before = redacted(read_run(base, shown=str(base)), secrets) if base and is_compared else None
     with replacing(folder / REPORT_FILE) as file:
         file.write(report.model_dump_json(indent=1) + "\n")
     for name in points.reporter:

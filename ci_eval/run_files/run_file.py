@@ -19,6 +19,7 @@ from ci_eval.records.results import Run, RunMeta, Score, TrialResult
 from ci_eval.run_files.file_names import TRACES_FILE, make_report_folder
 from ci_eval.text.json_stream import MAX_ELEMENT_CHARS, Element, JsonFile
 from ci_eval.text.json_text import RESULT_DEPTH, NotJsonError, parse_json, refuse_many
+from ci_eval.text.redact import Secrets
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import MAX_WALKED, Loc, dotted, reading
 
@@ -94,6 +95,18 @@ def read_run(path: Path, *, shown: str, error: type[CiEvalError] = UsageError) -
     """
     reader = _RunReader(path, shown, error)
     return Run(reader.meta, reader.results, path.with_name(TRACES_FILE), reader.compared_trials)
+
+
+def redacted(run: Run, secrets: Secrets) -> Run:
+    """Return `run` without `secrets` in its metadata, results and conversations.
+
+    An earlier run may not have known all secrets of this environment.
+    """
+    return run._replace(
+        meta=secrets.cleaned(run.meta),
+        results=lambda: map(secrets.cleaned, run.results()),
+        redact=secrets.cleaned,
+    )
 
 
 class _RunReader:

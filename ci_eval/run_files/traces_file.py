@@ -4,11 +4,11 @@ import json
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from ci_eval.records.results import Run
 from ci_eval.records.trials import Trace, TrialKey
 from ci_eval.run_files.journal import MAX_LINE_BYTES, key_of, names_of, row_of, trace_of
 
@@ -23,8 +23,11 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 class Conversations:
     """The traces of a file by trial; only their offsets are kept in memory."""
 
-    def __init__(self, file: IO[bytes] | None) -> None:
+    def __init__(
+        self, file: IO[bytes] | None, redact: Callable[[Any], Any] = lambda trace: trace
+    ) -> None:
         self._file = file
+        self._redact = redact
         found, offset = (array("q"), array("q")), 0
         for line in iter(lambda: file.readline(MAX_LINE_BYTES), b"") if file else ():
             names = _NAMES.match(line)
@@ -45,7 +48,8 @@ class Conversations:
             return None
         self._file.seek(self._offsets[place])
         row = row_of(self._file.readline(MAX_LINE_BYTES))
-        return trace_of(key, row) if names_of(key).items() <= row.items() else None
+        trace = trace_of(key, row) if names_of(key).items() <= row.items() else None
+        return self._redact(trace) if trace else None
 
 
 def _ordered(hashes: "array[int]", offsets: "array[int]") -> "tuple[array[int], array[int]]":
@@ -64,10 +68,10 @@ def _names(key: TrialKey) -> bytes:
 
 
 @contextmanager
-def conversations(path: Path | None) -> Iterator[Conversations]:
-    """Open the traces in the file at `path`; there are none if it does not exist."""
-    if path is None or not path.is_file():
+def conversations(run: Run) -> Iterator[Conversations]:
+    """Open the traces of `run`; there are none if their file does not exist."""
+    if run.traces is None or not run.traces.is_file():
         yield Conversations(None)
         return
-    with path.open("rb") as file:
-        yield Conversations(file)
+    with run.traces.open("rb") as file:
+        yield Conversations(file, run.redact)

@@ -5,9 +5,11 @@ file that it left, and all that it printed.
 """
 
 import base64
+import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -192,6 +194,46 @@ def test_a_secret_in_an_earlier_conversation_is_in_no_document(
     assert HANDED not in printed
     assert 'ask(key="[HANDED]")' in printed
     assert not is_resumed or "reused 1 trial from the previous run" in printed
+
+
+@pytest.mark.parametrize("has_config", [True, False])
+def test_a_secret_in_an_earlier_run_is_in_no_document_made_of_it(
+    shop: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    has_config: bool,
+) -> None:
+    (shop / "shop.py").write_text(TOLD)
+    config = CONFIG.replace("[SHOP_API_KEY]", "[SHOP_API_KEY, HANDED]")
+    more = "gate: {max_errors: 1}\nbaseline: {store: file, path: base.json}\n"
+    (shop / "other.yaml").write_text(config + more)
+    for out in ("before", "old"):
+        main(["run", "-c", "other.yaml", "--out", out])
+    shutil.copytree("before", "old/base")  # as a run of the merge base
+    capsys.readouterr()
+
+    monkeypatch.setenv("HANDED", HANDED)
+    named = ["-c", "other.yaml"] if has_config else []
+    (shop / "ci-eval.yaml").unlink()
+    main(["report", "old", "--out", "new", *named])
+    main(["compare", "before", "old", "--html", "both.html", *named])
+    main(["baseline", "save", "old", "-c", "other.yaml"])
+    pages = [*(shop / "new").iterdir(), shop / "both.html", shop / "base.json"]
+    written = {path.name: path.read_text() for path in pages}
+    for name in ("report.html", "both.html"):
+        written[f"data of {name}"] = _chunks(written[name])
+        assert "401 for [HANDED]" in written[f"data of {name}"]
+        assert '"agent":"[HANDED]"' in written[f"data of {name}"]
+    written["console"] = "".join(capsys.readouterr())
+    assert {name for name, text in written.items() if HANDED in text} == set()
+    assert "401 for [HANDED]" in written["junit.xml"]
+
+
+def _chunks(page: str) -> str:
+    """Return the compressed data of a page."""
+    found = re.findall(r'id="chunk-\d+">([^<]*)<', page)
+    return "\n".join(gzip.decompress(base64.b64decode(each)).decode() for each in found)
 
 
 LITERAL = """

@@ -24,6 +24,7 @@ from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.findings import Totals
 from ci_eval.run.collect import Collected
 from ci_eval.run_files.report_phrases import named_shards
+from ci_eval.run_files.run_file import redacted
 from ci_eval.runtime.context import RunContext, in_actions, in_gitlab
 from ci_eval.text.templates import counted
 
@@ -54,7 +55,7 @@ def save(
         raise refusal
     if may_ask and (created := store.first_push(config.suite, context)):
         click.confirm(f"Create the {created}?", default=True, abort=True)
-    saved = store.save(collected.run, context)
+    saved = store.save(redacted(collected.run, context.secrets), context)
     stored = f"stored {meta.run_id}" if saved else f"{meta.run_id} is already stored"
     console.say(f"{stored}: {store.place(context)}")
     if saved and store.by_commit and meta.commit and not store.lineage(context).own:

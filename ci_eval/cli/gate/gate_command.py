@@ -24,11 +24,12 @@ from ci_eval.run.collect import Collected
 from ci_eval.run.report_assembly import MAX_WORST, compare_and_decide
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FILE, REPORT_FOLDER
 from ci_eval.run_files.report_file import read_report
-from ci_eval.run_files.run_file import replacing
+from ci_eval.run_files.run_file import redacted, replacing
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.json_stream import JsonFile
 from ci_eval.text.json_text import RESULT_DEPTH
+from ci_eval.text.redact import Secrets
 
 _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
@@ -50,16 +51,24 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @json_option
 def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: Any) -> int:
     """Compare the run AFTER with the run BEFORE: each a run.json, or the folder that it is in."""
-    by = _gate(options["config"], options["false_block"], options["max_drop"])
+    config = options["config"]
+    gate_options, own = GateOptions(), Secrets({})
+    if config:
+        loaded, context = command_inputs.load(config)
+        gate_options, own = loaded.gate, context.secrets
+    by = _gate(gate_options, options["false_block"], options["max_drop"])
     base, observed = command_inputs.stored_run(before), command_inputs.stored_run(after)
     _refuse_strangers(base, observed, before, after)
     runs = [Past(base.run.meta, base.tally.columns)]
     page: Path | None = options["html"]
+    secrets = command_inputs.secrets_of(base.run, observed.run).with_more(own.given)
     found = compare_and_decide(observed, by, Baseline(runs), worst=MAX_WORST if page else 0)
+    found = secrets.cleaned(found)
     if page:
         page.parent.mkdir(parents=True, exist_ok=True)
         with replacing(page) as file:
-            file.writelines(points.reporter["html"]().of_run(found, observed.run, base.run))
+            after_and_before = (redacted(each.run, secrets) for each in (observed, base))
+            file.writelines(points.reporter["html"]().of_run(found, *after_and_before))
     if as_json:
         print_comparison(found)
     else:
@@ -69,9 +78,8 @@ def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: An
     return EXIT_CODES[found.verdict.outcome] if gate else ExitCode.PASSED
 
 
-def _gate(config: str | None, false_block: float | None, max_drop: float | None) -> GateOptions:
+def _gate(gate: GateOptions, false_block: float | None, max_drop: float | None) -> GateOptions:
     """Return the gate options for a comparison."""
-    gate = command_inputs.load(config)[0].gate if config else GateOptions()
     given = {"false_block": false_block, "max_drop": max_drop}
     said = {name: value for name, value in given.items() if value is not None}
     mode = "both" if gate.mode == "both" else "regression"
