@@ -1,6 +1,7 @@
 """ci-eval's own evalset: a prompt and an expected answer make a case."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe
 
+_CLOSE = 0.75
+"""How similar to `cases` a misspelt key must be: `eval_cases` is a key of other formats."""
 _HEADER = ("name", "description", "cases")
 _OURS = frozenset(GivenCase.names()) - {"id", "tags", "state", "rubrics"}
 """Keys that identify a case in this format."""
@@ -86,15 +89,16 @@ class Cases(EvalSetReader):
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Return True if it has `cases`, begins with a case in this format, or is a table."""
+        """Return True if it has `cases`, begins with a case in this format, or is a table.
+
+        `cases` may be misspelt, so that reading the file names the key.
+        """
         if isinstance(head, Mapping):
-            return "cases" in head
-        first = head[0] if isinstance(head, list) and head else None
-        if not isinstance(first, Mapping) or not first:
-            return False
-        is_table = all(value == "" for value in first.values())
-        asks = {name for name, ours in FOREIGN.items() if ours == "prompt"}
-        return is_table or bool(first.keys() & (_OURS | asks))
+            return "cases" in head or any(
+                get_close_matches(name, ["cases"], cutoff=_CLOSE) and _begins_with_case(each)
+                for name, each in head.items()
+            )
+        return _begins_with_case(head)
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
         """Read the file at `path`."""
@@ -113,6 +117,16 @@ class Cases(EvalSetReader):
             return header["name"].value if "name" in header else path.stem
 
         return open_evalset(path, shown, self.type_name, parse, set_id=set_id)
+
+
+def _begins_with_case(value: Json | Sequence[Json]) -> bool:
+    """Return True if a list begins with a case in this format, or with the columns of a table."""
+    first = value[0] if isinstance(value, list) and value else None
+    if not isinstance(first, Mapping) or not first:
+        return False
+    is_table = all(each == "" for each in first.values())
+    asks = {name for name, ours in FOREIGN.items() if ours == "prompt"}
+    return is_table or bool(first.keys() & (_OURS | asks))
 
 
 def _check_header(header: Mapping[str, Any], problems: Problems) -> None:

@@ -402,6 +402,10 @@ def test_every_mistake_is_named_in_the_order_of_the_file(tmp_path: Path) -> None
         ("name: 5\ncases: []", ["1: name: expected text, found 5"]),
         ("cases: {a: 1}", ["1: cases: expected a list of cases, found an object"]),
         ("cases:", ["1: cases: expected a list of cases, found nothing"]),
+        (
+            "case: [{prompt: Hi}]",
+            ["1: 'cases' is missing", "1: case: unknown key. Did you mean 'cases'?"],
+        ),
     ],
 )
 @pytest.mark.parametrize("name", ["a.yaml", "a.json"])
@@ -460,6 +464,10 @@ def test_a_long_file_is_read_again_instead_of_kept(
     [
         ({"cases": []}, True),
         ({"name": "x", "cases": None}, True),
+        ({"name": "x", "case": [{"prompt": "x"}]}, True),
+        ({"case": [{"id": "x"}]}, False),
+        ({"eval_cases": [{"prompt": "x"}]}, False),
+        ({"base": {"prompt": "x"}}, False),
         ([{"prompt": "x"}], True),
         ([{"turns": []}], True),
         ([{"question": "x"}], True),
