@@ -48,6 +48,17 @@ def test_an_evalset_is_made_filled_listed_and_emptied(project):
     assert ids(path) == []
 
 
+def test_a_list_warns_of_files_that_may_be_broken_evalsets(project):
+    Path("shop.yaml").write_text('cases:\n- {prompt: "Hi}\n')
+
+    ended = project.ci_eval("evalset", "list")
+
+    assert ended.code == ExitCode.PASSED
+    assert len(ended.out.splitlines()) == 2
+    (warned,) = [line for line in ended.err.splitlines() if line.startswith("warning: ")]
+    assert warned.startswith("warning: shop.yaml:2: not listed: is not YAML: ")
+
+
 def test_a_list_shows_every_evalset_and_names_those_that_are_broken(project):
     Path("own.yaml").write_text("cases: [{prompt: Hi}, {prompt: Ho}]")
     Path("bad.evalset.json").write_text('{"eval_set_id": "b",\n"eval_cases": 1}')

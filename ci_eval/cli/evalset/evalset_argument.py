@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from ci_eval.cli.evalset.command_files import File, LocalFile, StoredFile, bucket_at, file_at
 from ci_eval.cli.evalset.evalset_editing import EvalSetFile
 from ci_eval.config.open_evalset import reader_of
 from ci_eval.formats.sniff import ENDINGS, SURE_ENDINGS, read_head, syntax_of
-from ci_eval.records.errors import UsageError
+from ci_eval.records.errors import Problem, UsageError
 from ci_eval.runtime.storage.adk_storage import (
     EVALSET_SUFFIX,
     check_segment,
@@ -67,11 +66,12 @@ def is_folder(given: str) -> bool:
     return not given.lower().endswith(ENDINGS)
 
 
-def evalset_files(folder: str) -> Iterator[File]:
+def evalset_files(folder: str, unread: list[Problem] | None = None) -> Iterator[File]:
     """Yield the files in and below `folder` that are evalsets, or are named like one.
 
-    Hidden folders and folders of installed packages are skipped; in a bucket, so are all files
-    that are not named like an ADK evalset.
+    Others that cannot be read are added to `unread`, as they may be evalsets.  Hidden folders and
+    folders of installed packages are skipped; in a bucket, so are all files that are not named
+    like an ADK evalset.
 
     Raises:
         UsageError: the folder does not exist, or contains too many files.
@@ -84,7 +84,13 @@ def evalset_files(folder: str) -> Iterator[File]:
     if not top.is_dir():
         raise UsageError(f"Eval directory for app `{top.name}` not found.", file=folder)
     for path in _files(top, folder):
-        if path.name.endswith(SURE_ENDINGS) or _is_evalset(path):
+        try:
+            is_evalset = path.name.endswith(SURE_ENDINGS) or _is_evalset(path)
+        except UsageError as exc:
+            if unread is not None:
+                unread += exc.problems
+            continue
+        if is_evalset:
             yield LocalFile(path)
 
 
@@ -118,7 +124,5 @@ def _refuse_many(found: Sequence[object], shown: str) -> None:
 
 def _is_evalset(path: Path) -> bool:
     """Return True if a file begins like an evalset that is not empty."""
-    with suppress(UsageError):
-        head = read_head(path, shown=path.name)
-        return bool(head) and reader_of(head, syntax_of(path)) is not None
-    return False
+    head = read_head(path, shown=str(path))
+    return bool(head) and reader_of(head, syntax_of(path)) is not None

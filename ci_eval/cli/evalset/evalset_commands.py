@@ -1,6 +1,7 @@
 """`ci-eval evalset …`: lists, creates, edits and converts evalsets."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,14 @@ _FILE_HELP = "A case in ADK's JSON (or YAML), or an evalset of any format; - is 
 @click.argument("folder", default=".", metavar="[DIR]")
 @json_option
 def list_sets(folder: str, *, as_json: bool) -> int:
-    """List the evalsets in a directory tree with id, format and number of cases."""
+    """List the evalsets in a directory tree with id, format and number of cases.
+
+    Warns about other files of these types that cannot be read, as they may be evalsets.
+    """
     rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
-    for file in evalset_files(folder):
+    unread: list[Problem] = []
+    for file in evalset_files(folder, unread):
         shown = file.shown
         try:
             opened = open_evalset(file.path, shown=shown)
@@ -75,7 +80,10 @@ def list_sets(folder: str, *, as_json: bool) -> int:
     elif rows:
         cells = [["-" if each is None else str(each) for each in row.values()] for row in rows]
         console.out_table(tuple(rows[0]), [tuple(each) for each in cells])
-    console.say_problems(problems)
+    warnings = [
+        replace(each, message=f"not listed: {each.message}", severity="warning") for each in unread
+    ]
+    console.say_problems([*problems, *warnings])
     return ExitCode.USAGE_ERROR if problems else ExitCode.PASSED
 
 
