@@ -5,7 +5,7 @@ which `…` stands for any text.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from textwrap import fill
@@ -15,6 +15,7 @@ import click
 
 from ci_eval.cli.published_source import page_url
 from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.text.suggest import MAX_NAMED
 
 _PAGE = "docs/troubleshooting.md"
 _ENTRY = re.compile(
@@ -26,7 +27,7 @@ _LEAST_LETTERS = 5
 """An entry with fewer letters besides its gaps would match anything, so it must match exactly."""
 _CODE = re.compile(r"(?:CE)?(\d{1,4})", re.IGNORECASE)
 _SAID = 3
-"""Maximum number of codes named for one error."""
+"""Maximum number of codes named for one error, and of errors explained for a part of a message."""
 _MAX_CHARS = 1_000
 """Number of characters of a message to look up."""
 
@@ -108,8 +109,7 @@ def explain(codes: tuple[str, ...]) -> int:
 
     CODE is the code that a message ends with, such as CE0103, or a part of the message.
     """
-    for number, code in enumerate(codes):
-        found = _entry(code.strip())
+    for number, found in enumerate(each for code in codes for each in _entries(code.strip())):
         if number:
             click.echo()
         click.echo(found.code)
@@ -120,25 +120,36 @@ def explain(codes: tuple[str, ...]) -> int:
     return ExitCode.PASSED
 
 
-def _entry(given: str) -> Entry:
-    """Return the entry with a code (leading zeros optional) or with a message.
+def _entries(given: str) -> Sequence[Entry]:
+    """Return the entry with a code (leading zeros optional), or those with a message.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or a part of a message belongs to too many.
 
     """
-    code = _CODE.fullmatch(given.rstrip(",:"))
-    known = {entry.code: entry for entry in entries()}
-    found = known.get(f"CE{int(code[1]):04}") if code else explaining(given) or _containing(given)
-    if found is None:
+    if code := _CODE.fullmatch(given.rstrip(",:")):
+        number = f"CE{int(code[1]):04}"
+        found: Sequence[Entry] = [each for each in entries() if each.code == number]
+    else:
+        whole = explaining(given)
+        found = [whole] if whole else _containing(given)
+    if not found:
         raise UsageError(f"no error has the code or the text {given!r}")
+    if len(found) > _SAID:
+        first = ", ".join(entry.code for entry in found[:MAX_NAMED])
+        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+        message = f"{len(found)} errors have a message with {given!r}: {first}{more}"
+        raise UsageError(message, hint="pass one of the codes, or more of the message")
     return found
 
 
-def _containing(text: str) -> Entry | None:
-    """Return the first entry with a message that contains `text`."""
+def _containing(text: str) -> Sequence[Entry]:
+    """Return the entry with the message `text` in any case, or else all that contain it."""
     wanted = text.strip().lower()
-    return next((e for e in entries() if any(wanted in each.lower() for each in e.messages)), None)
+    lower = {entry: [each.lower() for each in entry.messages] for entry in entries()}
+    found = {entry: [each for each in lower[entry] if wanted and wanted in each] for entry in lower}
+    same = [entry for entry, messages in found.items() if wanted in messages]
+    return same or [entry for entry, messages in found.items() if messages]
 
 
 def _plain(text: str) -> str:

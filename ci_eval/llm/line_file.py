@@ -179,7 +179,7 @@ class LineFile:
         elif line.startswith(b"<<<<<<<"):
             raise UsageError(f"{self.shown} has a merge conflict", hint="resolve it")
         else:
-            message = f"is not a {self._format}"
+            message = f"is not a {self._format.removesuffix(' cassette')} cassette"
         raise UsageError(f"{self.shown} {message}", hint=_HINT)
 
     @contextmanager

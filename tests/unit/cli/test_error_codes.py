@@ -68,6 +68,29 @@ def test_a_message_may_be_given_instead(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out.startswith("CE0101\n")
 
 
+@pytest.mark.parametrize("message", ["the value is not a number", "x.jsonl is not a list of y"])
+def test_a_message_with_common_words_is_not_taken_for_another(message: str) -> None:
+    found = explaining(message)
+    assert found is None or "cassette" not in found.text
+
+
+def test_a_part_of_several_messages_has_several_explanations(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["explain", "not found"]) == 0
+    said = capsys.readouterr().out
+    assert [line for line in said.splitlines() if line.startswith("CE")] == ["CE0314", "CE0905"]
+
+
+def test_a_part_of_too_many_messages_names_their_codes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["explain", "cannot be read"]) == 4
+    said = capsys.readouterr().err
+    assert "errors have a message with 'cannot be read': CE0102, CE0304, " in said
+    assert "pass one of the codes, or more of the message" in said
+
+
 def test_links_are_shown_by_their_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "the action has no such input"]) == 0
     said = capsys.readouterr().out
