@@ -43,6 +43,7 @@ def context_of(config: Path = Path(CONFIG_FILE)) -> RunContext:
         root=config.absolute().parent,
         now=time.time,
         folder=str(config.parent),
+        config=str(config),
         say=(lambda _: None) if logs.is_quiet() else console.say,
     )
 

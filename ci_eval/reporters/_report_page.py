@@ -6,7 +6,6 @@ entries of long lists: a document is shortened by whole entries, never in mid-se
 
 import json
 import re
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +20,7 @@ from ci_eval.reporters._notable_cases import Bounds, Cases, Findings, Some, Trou
 from ci_eval.reporters._score_history import History, history_of
 from ci_eval.reporters._verdict_reasons import reasons_of
 from ci_eval.run_files import report_phrases
-from ci_eval.run_files.file_names import CONFIG_FILE
+from ci_eval.run_files.file_names import command_line
 from ci_eval.run_files.times import moment
 from ci_eval.text.templates import code
 
@@ -226,18 +225,18 @@ def _try_command(report: Report, place: Place | None) -> str:
     meta = report.meta
     if not place or (report.verdict.outcome == "incomplete" and meta.missing_shards):
         return ""
-    command = ["ci-eval", "run", *_config(meta)]
+    command = ["run"]
     if len(meta.agents) > 1:
         command += ["--agent", place.agent]
     if len(meta.evalsets) > 1:
         command += ["--evalset", place.evalset]
     if not report.totals.passed + report.totals.failed:
-        return shlex.join(command)  # any case reproduces the error
-    line = shlex.join([*command, "--case", place.case])
+        return command_line(meta.config, *command)  # any case reproduces the error
+    line = command_line(meta.config, *command, "--case", place.case)
     # A command that is very long or not shown verbatim cannot be copied.
     if code(line, _MAX_COMMAND) == f"`{line}`":
         return line
-    return shlex.join([*command[: 2 + len(_config(meta))], "--failed"])
+    return command_line(meta.config, "run", "--failed")
 
 
 def _acceptance(meta: RunMeta, cases: Cases, criteria: Some[Row]) -> str:
@@ -259,13 +258,9 @@ def _acceptance(meta: RunMeta, cases: Cases, criteria: Some[Row]) -> str:
 def _save_command(meta: RunMeta) -> str:
     if meta.store.get("store", "file") not in ("file", "git"):
         return ""
-    return shlex.join(["ci-eval", "baseline", "save", *_config(meta), "ci-eval-report/run.json"])
+    return command_line(meta.config, "baseline", "save", "ci-eval-report/run.json")
 
 
 def run_command(meta: RunMeta) -> str:
     """Return the command that runs the suite."""
-    return shlex.join(["ci-eval", "run", *_config(meta)])
-
-
-def _config(meta: RunMeta) -> list[str]:
-    return [] if meta.config in ("", CONFIG_FILE) else ["-c", meta.config]
+    return command_line(meta.config, "run")

@@ -1,5 +1,6 @@
-"""Names of the files that users see, defined once, and the folder of a run."""
+"""Names of the files that users see, defined once; the folder of a run; commands that name them."""
 
+import shlex
 from pathlib import Path
 
 CONFIG_FILE = "ci-eval.yaml"
@@ -20,6 +21,12 @@ LOCK_FILE = ".lock"
 """Exists in the folder of a run while a process writes to it."""
 CASSETTES_FOLDER = "cassettes"
 """Subfolder in the folder of a shard, with the cassettes that the shard recorded."""
+
+
+def command_line(config: str, *words: str) -> str:
+    """Return the command line `ci-eval WORDS…` for the configuration at `config`."""
+    named = [] if config in ("", CONFIG_FILE) else ["-c", config]
+    return shlex.join(["ci-eval", *words, *named])
 
 
 def remove_files(folder: Path, pattern: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_eval.run_files.file_names import command_line
 from ci_eval.runtime.clone import NO_CLONE, Clone
 from ci_eval.runtime.isolation import Account, account
 from ci_eval.text.redact import Secrets
@@ -34,6 +35,8 @@ class RunContext:
     """Seconds since the epoch."""
     folder: str = ""
     """The same folder as the user wrote it; empty for the working directory."""
+    config: str = ""
+    """The configuration as the user named it; empty for the default one."""
     job: str = ""
     """The name of the CI job; empty outside CI."""
     page_url: str = ""
@@ -75,6 +78,10 @@ class RunContext:
     def in_actions(self) -> bool:
         """True if a GitHub workflow runs this."""
         return in_actions(self.env)
+
+    def command(self, *words: str) -> str:
+        """Return the command line `ci-eval WORDS…` for the same configuration."""
+        return command_line(self.config, *words)
 
     def shown(self, given: str) -> str:
         """Return a path of the configuration as it is shown to the user."""

@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from support.git_repositories import Repo, make_hub
@@ -319,3 +320,15 @@ def test_on_a_terminal_the_first_push_to_a_remote_is_asked_for(
         again = project.ci_eval("baseline", "save")
         assert "Create" not in again.out
         assert "although files have changed since: store it again once they are" in again.err
+
+
+def test_a_command_to_run_next_names_the_configuration(project):
+    Path("ci-eval.yaml").rename("my suite.yaml")
+
+    said = project.ci_eval("baseline", "show", "-c", "my suite.yaml").out
+    refused = project.ci_eval("gate", "power", "-c", "my suite.yaml").err
+    unasked = project.ci_eval("run", "-c", "my suite.yaml", "--baseline-save", "auto").err
+
+    assert "store one with `ci-eval run --baseline-save -c 'my suite.yaml'`" in said
+    assert "store a run: `ci-eval run --baseline-save -c 'my suite.yaml'`" in refused
+    assert "`ci-eval baseline save -c 'my suite.yaml'` does" in unasked

@@ -59,7 +59,7 @@ def show(config: str, *, as_json: bool) -> int:
         name = store.type_name
         console.out(f"the store {name!r} keeps no runs: each run also runs the merge base instead")
     else:
-        show_runs(found, stored.lineage, loaded.suite)
+        show_runs(found, stored.lineage, loaded.suite, config)
     return ExitCode.PASSED
 
 

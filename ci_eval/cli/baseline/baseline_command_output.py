@@ -6,6 +6,7 @@ from ci_eval.cli.console import out, out_table
 from ci_eval.forge.lineage import Lineage
 from ci_eval.records.findings import GroupKey, Noted
 from ci_eval.run.baseline_choice import Baseline
+from ci_eval.run_files.file_names import command_line
 from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.times import age_s
 from ci_eval.text.templates import counted, difference, duration, plain
@@ -51,11 +52,15 @@ def shown_runs(before: Baseline, suite: str, now: float) -> list[ShownRun]:
     ]
 
 
-def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str) -> None:
-    """Print the runs, and the means of the criteria in them."""
+def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str, config: str = "") -> None:
+    """Print the runs, and the means of the criteria in them; if there are none, how to store one.
+
+    `config` is the configuration as the user named it.
+    """
     if not runs:
         out(f"no stored runs to compare {suite!r} with")
-        out("store one with `ci-eval run --baseline-save`; in CI only on a tracked branch")
+        how = command_line(config, "run", "--baseline-save")
+        out(f"store one with `{how}`; in CI only on a tracked branch")
         return
     compared = [each for each in runs if not each.unused]
     shown = runs[: len(compared) + MAX_UNUSED]

@@ -148,15 +148,15 @@ def why_not_unasked(store: BaselineStore, context: RunContext) -> UsageError | N
     Besides the reasons of `why_not`: the store is a file in the work tree, or it is unknown
     whether the code is merged.
     """
+    how = context.command("baseline", "save")
     if store.work_tree_file:
         return UsageError(
-            "not stored: auto does not change the baseline file in the work tree; "
-            "`ci-eval baseline save` does"
+            f"not stored: auto does not change the baseline file in the work tree; `{how}` does"
         )
     if _occasion(context.env) is None:
         return UsageError(
             "not stored: outside GitHub and GitLab, auto cannot tell whether code is merged; "
-            "`ci-eval baseline save` stores the run anyway"
+            f"`{how}` stores the run anyway"
         )
     return why_not(store, context)
 

@@ -176,6 +176,7 @@ def power(config: str, drop: float | None, *, power: float, run: str | None, as_
         power,
         drop,
         _with_merge_base(loaded, context),
+        config,
     )
     found = outlook(asked, stored, taken(stored.runs, history, observed, judged=judged))
     if as_json:

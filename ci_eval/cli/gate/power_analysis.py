@@ -23,6 +23,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import GroupKey
 from ci_eval.records.results import Tier
 from ci_eval.run.baseline_choice import Baseline
+from ci_eval.run_files.file_names import command_line
 from ci_eval.run_files.score_cell import Cell
 from ci_eval.stats.intervals import at_least, most_probable_break
 
@@ -127,6 +128,8 @@ class Asked:
     """A share of each criterion's interval."""
     arms: Container[str] = ()
     """The agents whose merge base is run in the same job in doubt."""
+    config: str = ""
+    """The configuration, as the user named it."""
 
 
 def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
@@ -140,7 +143,7 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
     if not runs:
         raise UsageError(
             f"no run of {asked.suite!r} is stored, so the variance of its cases is unknown",
-            hint="store a run: `ci-eval run --baseline-save`",
+            hint=f"store a run: `{command_line(asked.config, 'run', '--baseline-save')}`",
         )
     nearest = runs[0]
     pooled = pool(nearest.meta, nearest.columns, runs)

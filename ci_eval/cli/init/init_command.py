@@ -71,7 +71,7 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     if not Path(folder).is_dir():
         raise UsageError(f"{folder} is not a directory; nothing written")
     root = Path(os.path.abspath(folder))  # noqa: PTH100  # keeps the names of links
-    context = replace(context_of(root / CONFIG_FILE), folder="")
+    context = replace(context_of(root / CONFIG_FILE), folder="", config="")
     found = survey(context.root)
     for line in (*_configured_above(root), *_found(found)):
         out(line)

@@ -63,7 +63,8 @@ class Cassette:
     def problems(self) -> Iterator[str]:
         """Yield the problems: planned trials without calls, unused or edited calls, and secrets."""
         if not self.cassette.exists:
-            yield f"{self.shown}: no such file; record it with `ci-eval run --models record`"
+            how = self.context.command("run", "--models", "record")
+            yield f"{self.shown}: no such file; record it with `{how}`"
             return
         suspects, edited = self._suspicious()  # reads all calls, which finds damaged ones
         if damage := self.cassette.damage:
@@ -71,7 +72,7 @@ class Cassette:
         if missing := self.trials - self._held:
             yield f"{self.shown}: no calls of {_listed(missing)}; record them"
         if self._unused:
-            hint = "`ci-eval models prune` removes them"
+            hint = f"`{self.context.command('models', 'prune')}` removes them"
             yield f"{self.shown}: calls of {_listed(self._unused)} are not used; {hint}"
         doubled = {place.trial for place in self.cassette.doubled}
         if again := {key for key in self._held if digest_of_trial(key) in doubled}:
@@ -96,7 +97,7 @@ class Cassette:
     def remarks(self) -> Iterator[str]:
         """Yield remarks that are no problems."""
         if further := self._held - self.trials - self._unused:
-            hint = "`ci-eval models prune` removes them"
+            hint = f"`{self.context.command('models', 'prune')}` removes them"
             yield f"{self.shown}: calls of {_listed(further)} are further repeats; {hint}"
 
     @cached_property

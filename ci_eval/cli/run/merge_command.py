@@ -106,7 +106,8 @@ def _leave_doubt(
         total = len(plan.shards)
         trials = counted(sum(each.trials for each in plan.shards), "more trial")
         console.out(f"INCOMPLETE: the verdict is in doubt, and {trials} may settle it")
-        console.out(f"run `ci-eval run --shard I/{total} --plan {file}`, then merge all reports")
+        how = context.command("run", "--shard", f"I/{total}", "--plan", file)
+        console.out(f"run `{how}`, then merge all reports")
     github_runner.append_outputs({"matrix": json.dumps(shown["matrix"])}, context.env)
     github_runner.publish(None, folder, ExitCode.INCOMPLETE, context.env, ())
     return ExitCode.INCOMPLETE

@@ -253,8 +253,9 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
     _warn_of_damage(cassette, context)
     if options.mode == "replay":
         if not cassette.exists:
+            how = context.command("run", "--models", "record")
             message = f"agent {agent!r} cannot be replayed: there is no {cassette.shown}"
-            raise UsageError(message, hint="record it with `ci-eval run --models record`")
+            raise UsageError(message, hint=f"record it with `{how}`")
         return
     if options.mode in ("record", "auto"):
         cassette.begin()

@@ -153,7 +153,7 @@ def test_agents_and_evalsets_are_named_where_there_are_several() -> None:
     meta = meta.model_copy(update={"evalsets": more, "config": "ci/shop.yaml"})
     text = comment(report.model_copy(update={"meta": meta}))
     assert "<code>support/smoke/refunds</code>" in text
-    assert "-c ci/shop.yaml --agent support --evalset smoke --case refunds`" in text
+    assert "--agent support --evalset smoke --case refunds -c ci/shop.yaml`" in text
 
 
 def test_without_a_baseline_there_are_no_columns_for_it() -> None:
