@@ -167,6 +167,20 @@ def not_passed(folder: Path) -> frozenset[Place]:
     return found
 
 
+def run_file(given: str) -> Path:
+    """Return the file of a stored run, given itself or by its report folder.
+
+    Raises:
+        UsageError: the file does not exist.
+
+    """
+    path = Path(given) / RUN_FILE if Path(given).is_dir() else Path(given)
+    if not path.exists():
+        hint = "pass a run.json, or the output directory of `ci-eval run`"
+        raise UsageError("no such file", file=str(path), hint=hint)
+    return path
+
+
 def stored_run(given: str) -> Collected:
     """Return a stored run of a whole suite from its file or report folder.
 
@@ -174,10 +188,7 @@ def stored_run(given: str) -> Collected:
         UsageError: the file does not exist, or the run is a shard.
 
     """
-    path = Path(given) / RUN_FILE if Path(given).is_dir() else Path(given)
-    if not path.exists():
-        hint = "pass a run.json, or the output directory of `ci-eval run`"
-        raise UsageError("no such file", file=str(path), hint=hint)
+    path = run_file(given)
     run = read_run(path, shown=str(path))
     if run.meta.shard:
         message = f"{given} is shard {run.meta.shard} of a suite, which decides nothing alone"

@@ -338,7 +338,7 @@ def test_a_run_in_which_nobody_was_asked_is_refused(project):
     project.ci_eval("run")
     write({"case": "greets", "label": True})
 
-    ended = project.ci_eval("judge", "check", "labels.jsonl", "--run", "ci-eval-report/run.json")
+    ended = project.ci_eval("judge", "check", "labels.jsonl", "--run", "ci-eval-report")
 
     assert ended.code == ExitCode.USAGE_ERROR
     assert "run.json has no criterion that uses a model" in ended.err

@@ -30,7 +30,7 @@ def judge() -> None:
 @click.argument("labels", type=click.Path())
 @config_option
 @click.option("--criterion", help="Criterion to check, if several use a model.")
-@click.option("--run", "run_file", type=click.Path(), help="The run.json that the labels refer to.")
+@click.option("--run", type=click.Path(), help="Labeled run: a run.json, or its folder.")
 @click.option("--min-kappa", type=click.FloatRange(-1, 1), help="Exit with 1 if kappa is lower.")
 @click.option(
     "--min-agreement", type=click.FloatRange(0, 1), help="Exit with 1 if agreement is lower."
@@ -43,17 +43,17 @@ def judge() -> None:
     help="Exit with 6 if a larger share is undecided.",
 )
 @json_option
-def check(labels: str, config: str, run_file: str | None, *, as_json: bool, **options: Any) -> int:
+def check(labels: str, config: str, run: str | None, *, as_json: bool, **options: Any) -> int:
     """Compare a judge with human labels: LABELS has one JSON object per line.
 
     Each object has a `label` (true or false, pass or fail, or a score) and its subject: the texts
     `user`, `response` and `expected`, or, with --run, the `case` of a run.
     """
     path, wanted = Path(labels), options["criterion"]
-    if run_file is None:
+    if run is None:
         found = _asked(path, labels, config, wanted)
     else:
-        found = _recalled(path, labels, Path(run_file), wanted)
+        found = _recalled(path, labels, command_inputs.run_file(run), wanted)
     required = Required(options["min_kappa"], options["min_agreement"], options["max_undecided"])
     outcome, reasons = decide(found, required)
     if as_json:
