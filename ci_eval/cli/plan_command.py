@@ -98,6 +98,9 @@ def plan(
         limits=_limits,
     ):
         click.echo(terminal(line, _MAX_LINE))
+    if file:
+        how = context.command("run", "--shard", f"I/{shards}", "--plan", file)
+        console.out(f"wrote {file}; run each shard with `{how}`")
     return ExitCode.PASSED
 
 

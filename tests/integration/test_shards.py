@@ -58,6 +58,8 @@ def test_merged_shards_are_the_run_of_one_machine(suite, planned):
     if planned:
         made = suite.ci_eval("plan", "--shards", "7", "--out", plan, "--repeats", "2")
         assert made.code == 0, made.err
+        how = "ci-eval run --shard I/7 --plan plan.json"
+        assert made.out.endswith(f"wrote plan.json; run each shard with `{how}`\n")
     folders = in_shards(suite, 7, "--repeats", "2", plan=plan)
 
     merged = suite.ci_eval("merge", *folders, "--out", "merged", "--repeats", "2")
