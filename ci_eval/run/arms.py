@@ -206,6 +206,8 @@ class Arms:
     """Why there is no base arm although the verdict was in doubt; empty if there is one."""
     base_is_new: bool = False
     """Whether the merge base has nothing to run yet."""
+    runs_elsewhere: bool = False
+    """Whether other jobs execute the further trials, with keys that this one may lack."""
     _limited: dict[str, str] = field(default_factory=dict)
     """The agents whose limits of model calls allow no further trials, with these limits."""
     _alike: frozenset[str] = frozenset()
@@ -298,6 +300,8 @@ class Arms:
         alike = self._alike.difference(self._progress.failing.agents)
         if self._may_prepare:
             alike = frozenset(plan.config.agents)
+        if self.runs_elsewhere:
+            alike |= self.change.collector.tally.live
         return still_agents(plan, env, alike) | self._limited.keys()
 
     def _limits(self, found: Redraws) -> Iterator[tuple[str, str]]:

@@ -102,6 +102,8 @@ class Tally:
     """The cases whose responses were cut off, by the reason."""
     calls: Counter[str] = field(default_factory=Counter)
     """The model calls in trials without an error, by agent, if they are metered."""
+    live: set[str] = field(default_factory=set)
+    """The agents with such calls that reached a provider."""
     metered: Counter[str] = field(default_factory=Counter)
     """The number of these trials, by agent."""
     refused: Counter[str] = field(default_factory=Counter)
@@ -120,6 +122,8 @@ class Tally:
         elif result.metered:
             self.calls[result.key.agent] += result.metered.calls
             self.metered[result.key.agent] += 1
+            if result.metered.calls > result.metered.replayed:
+                self.live.add(result.key.agent)
             self.refused[result.key.agent] += result.metered.errors
             self.faults[result.key.agent] += result.metered.faults
         for reason in result.cut_off:

@@ -71,6 +71,7 @@ class MergedShards:
             InDoubtError: a round is left, and other jobs have to execute it.
 
         """
+        arms.runs_elsewhere = True
         for planned in arms.planned_rounds():
             self.planned.adopt(arms, planned)
         done = [self.planned]
@@ -82,6 +83,7 @@ class MergedShards:
             each.check(_redraw(arms, drawn, done))
             each.adopt(arms, drawn)
             done.append(each)
+        arms.runs_elsewhere = self.leaves_doubt
         while not done[-1].missing and (further := arms.next_round()):
             if self.leaves_doubt:
                 raise InDoubtError(_plan(arms, further, done))

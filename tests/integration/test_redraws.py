@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from servers.loopback import Loopback, Reply, Request, as_json, serving
+from servers.models import Models
 from support.commands import Ended
 from support.documents import essence
 from support.git_suites import CONFIG, Suite
+from support.model_projects import CHAT
 
 ONE_BREAKS = """\
 def answer(text):
@@ -143,6 +145,34 @@ def test_a_job_that_runs_no_agent_needs_none_of_their_keys(suite):
         merge = ("merge", "shards/*", "--out", "merged")
         assert suite.ci_eval(*merge, FAR_KEY="far-away-key").code == 1
         assert suite.ci_eval("report", "merged").code == 1
+
+
+ASKS = (
+    CHAT
+    + """
+def answer(text):
+    return ask(text) and ("yes maybe" if int(text.split()[-1]) % 3 == 0 else "yes")
+"""
+)
+
+
+@pytest.mark.slow
+def test_a_job_that_only_plans_needs_no_key_of_models(suite):
+    models = "models: {mode: auto, cassette: models.jsonl}"
+    config = LENIENT.replace("store: file", "store: merge_base")
+    config = config.replace('"bot:answer"', f'"bot:answer", {models}')
+    with serving(server := Models()):
+        own = {name: text for name, text in server.environment().items() if "OPENAI" in name}
+        suite.begin(12, **{"ci-eval.yaml": config, "bot.py": ASKS.replace(" maybe", "")})
+        suite.commit("change", **{"bot.py": ASKS})
+        for number in (1, 2, 3):
+            shard = ("run", "--shard", f"{number}/3", "--out", f"shards/{number}")
+            ended = suite.ci_eval(*shard, **own)
+            assert ended.code == 0, ended.err
+        assert planned(suite).code == 6
+        assert redraw(suite, **own) == 24
+    decided = [planned(suite).code, merged(suite).code]
+    assert decided == [1, 1]
 
 
 def test_what_was_left_in_doubt_is_not_green_and_decides_nothing(redrawn, tmp_path):
