@@ -125,7 +125,9 @@ async def _numbered(github: GitHub, number: int) -> PullRequest:
         found = await numbered(github, number)
     except GitHubError as exc:
         if exc.status in GONE:
-            raise PostingError(f"there is no pull request #{number}", hint=exc.hint) from exc
+            # GitHub also answers so if the token may not read pull requests; then listing fails.
+            [_ async for _ in github.listed("pulls", _Pull, needs=NEEDS, most=1, state="open")]
+            raise PostingError(f"there is no pull request #{number}") from exc
         raise
     if found is None:
         raise PostingError(f"pull request #{number} is not open")

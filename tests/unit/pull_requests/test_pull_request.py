@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from servers.github import FORK, REPOSITORY, FakeGitHub, github, refusal, sha
+from servers.github.faults import Fault
 from servers.loopback import as_json
 
 from ci_eval.forge.github import GitHub, connected
@@ -302,8 +303,18 @@ def test_a_number_must_be_that_of_an_open_pull_request(fake: FakeGitHub, found: 
     fake.add_pull(7, HEAD, state="closed")
     with pytest.raises(PostingError, match="pull request #7 is not open"):
         found(number=7)
-    with pytest.raises(PostingError, match="there is no pull request #9"):
+    with pytest.raises(PostingError, match="there is no pull request #9") as caught:
         found(number=9)
+    assert not caught.value.hint
+
+
+def test_a_number_that_may_not_be_read_is_not_said_to_be_missing(
+    fake: FakeGitHub, found: Found
+) -> None:
+    fake.faults.append(Fault("GET", "/pulls", reply=refusal(404, "Not Found"), times=2))
+    with pytest.raises(GitHubError, match="or the token has no access to it") as caught:
+        found(number=9)
+    assert caught.value.hint == "the token needs `permissions: {pull-requests: read}`"
 
 
 def test_the_repository_of_the_test_is_the_one_that_is_asked(
