@@ -13,6 +13,7 @@ CiEvalError
     └── JudgeError           a model gave no answer
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -42,6 +43,18 @@ Severity = Literal["error", "warning"]
 """An error stops the run; a warning is printed."""
 
 
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def visible(name: str) -> str:
+    r"""Return a name with escapes for control characters, so that it cannot break a line.
+
+    >>> visible("a\nb")
+    'a\\nb'
+    """
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], name)
+
+
 @dataclass(frozen=True)
 class Problem:
     """One problem in one file."""
@@ -63,7 +76,8 @@ class Problem:
     def __str__(self) -> str:
         """Return `file:line: where: message` without the unknown parts."""
         place = f"{self.file}:{self.line}" if self.line else self.file
-        return ": ".join(part for part in (place, self.where, self.message) if part)
+        names = map(visible, (place, self.where))
+        return ": ".join(part for part in (*names, self.message) if part)
 
 
 class CiEvalError(Exception):

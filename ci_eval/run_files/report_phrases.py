@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ci_eval.records.bounds import Interval
+from ci_eval.records.errors import visible
 from ci_eval.records.findings import (
     CaseChange,
     Comparison,
@@ -37,7 +38,7 @@ def named(key: GroupKey) -> str:
 
 def listed(names: Sequence[str], most: int = MAX_NAMED) -> str:
     """Return the first of `names` and the number of the others."""
-    shown = ", ".join(names[:most])
+    shown = ", ".join(map(visible, names[:most]))
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 

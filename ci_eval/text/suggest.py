@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from ci_eval.records.errors import visible
+
 CLOSE = 0.61
 """How similar a name must be to be suggested, from 0 to 1."""
 MAX_NAMED = 20
@@ -45,4 +47,4 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if close:
         return f". Did you mean {close[0]!r}?"
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"; known: {', '.join(names[:MAX_NAMED])}{more}" if names else ""
+    return f"; known: {', '.join(map(visible, names[:MAX_NAMED]))}{more}" if names else ""

@@ -94,6 +94,12 @@ MISTAKES = [
     Mistake(
         "a file as the output folder", "run --out home.py", ["home.py: is a file; name a folder"]
     ),
+    Mistake(
+        "a misspelt case beside one whose name has a line break",
+        "run --case no",
+        [r"no evalset has a case 'no'; known: la\nmp"],
+        files={"evals/smoke.yaml": CASES.replace("lamp\n", r'"la\nmp"' + "\n", 1)},
+    ),
     Mistake("a misspelt agent", "run --agent hom", ["unknown agent 'hom'. Did you mean 'home'?"]),
     Mistake(
         "a misspelt evalset",

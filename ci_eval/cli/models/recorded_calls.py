@@ -14,7 +14,7 @@ from ci_eval.llm.gateway.model_cassette import (
     Recorded,
     digest_of_trial,
 )
-from ci_eval.records.errors import UsageError
+from ci_eval.records.errors import UsageError, visible
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.plan import Plan, plan
 from ci_eval.runtime.context import RunContext
@@ -115,7 +115,7 @@ def _listed(trials: set[TrialKey]) -> str:
     """Return a count of trials, and the first cases."""
     cases = sorted({each.case for each in trials})
     more = ", …" if len(cases) > _MOST_SHOWN else ""
-    return f"{counted(len(trials), 'trial')} ({', '.join(cases[:_MOST_SHOWN])}{more})"
+    return f"{counted(len(trials), 'trial')} ({', '.join(map(visible, cases[:_MOST_SHOWN]))}{more})"
 
 
 def cassettes(config: Config, context: RunContext) -> list[Cassette]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ci_eval.cli import console, logs
 from ci_eval.cli.console import say
 from ci_eval.records.cases import Status
+from ci_eval.records.errors import visible
 from ci_eval.records.findings import Report
 from ci_eval.records.results import TrialResult
 from ci_eval.records.trials import TrialKey
@@ -208,12 +209,13 @@ class Progress(collect.Progress):
         """Return one line about a trial that did not pass; shows similar errors only once."""
         key, error = result.key, result.error
         again = f" (repeat {key.repeat + 1})" if key.repeat else ""
-        name = f"{result.status.upper()} {key.agent} · {key.evalset} · {key.case}{again}"
+        place = " · ".join(map(visible, (key.agent, key.evalset, key.case)))
+        name = f"{result.status.upper()} {place}{again}"
         if not error:
             return f"{name}: {_scores(result)}"
         first = self._first.setdefault((key.agent, *error.likeness), key.case)
         if first != key.case:
-            return f"{name}: {error.kind}, same as {first}"
+            return f"{name}: {error.kind}, same as {visible(first)}"
         return f"{name}: {error.kind}: {error.gist}"
 
     def _so_far(self) -> str:

@@ -226,7 +226,7 @@ def test_a_link_to_itself_is_no_file(repository: Path) -> None:
 
 def test_what_cannot_be_a_path_is_refused(repository: Path) -> None:
     said = refusal(lambda: contained(repository, "a\0b"))
-    assert said == "a\0b: is not a path: it contains U+0000"
+    assert said == r"a\x00b: is not a path: it contains U+0000"
 
 
 # --- YAML: values ---------------------------------------------------------------------------
