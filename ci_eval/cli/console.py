@@ -18,7 +18,15 @@ from ci_eval.records.errors import Problem
 from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import Place
-from ci_eval.reporters.case_lines import Line, Span, Style, failure_lines, first_case, flaked_cases
+from ci_eval.reporters.case_lines import (
+    Line,
+    Span,
+    Style,
+    failure_lines,
+    first_case,
+    flaked_cases,
+    unmeasured_cases,
+)
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import PAGE_FILE, REPORT_FOLDER
 from ci_eval.text.redact import before_splitting
@@ -198,6 +206,7 @@ def out_report(
         # Failed cases are already printed above, unless `most` is 0.
         broken=() if most else _broken(comparison),
         most_broken=MAX_BROKEN,
+        unmeasured=() if most else unmeasured_cases(report),
         flaked=flaked_cases(report),
         several=len(places) > 1,
         wording=report_phrases,

@@ -176,7 +176,8 @@ class GateOptions(Record):
     if the measure is unbounded."""
     max_errors: int = Field(default=0, ge=0)
     """Maximum number of cases with an error; with more, there is no verdict. An error never counts
-    as a pass: there is also no verdict if it could decide a floor or hide a drop."""
+    as a pass: there is also no verdict if it could decide a floor or hide a drop. Within the limit,
+    a case that ends in an error in every trial only causes a warning, even if it passed before."""
     allow_unjudged: tuple[Unjudged, ...] = ()
     """Cases that may go without a blocking criterion: ids or patterns, or objects that also name
     the evalset. Any other such case leaves the suite without a verdict."""

@@ -9,6 +9,7 @@ from ci_eval.records.findings import Report
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.stated_expectations import states
 from ci_eval.records.trials import Place, Trace
+from ci_eval.reporters._case_changes import named
 from ci_eval.reporters._evidence import (
     Exhibit,
     call_lines,
@@ -76,6 +77,13 @@ def failure_lines(report: Report, *, most: int, lines: int, width: int) -> Itera
 def first_case(report: Report) -> Place | None:
     """Return the case to look at first."""
     return Findings(report, Bounds(evidence=0, lines=0, rows=0)).first()
+
+
+def unmeasured_cases(report: Report) -> list[str]:
+    """Return the names of the cases with errors, as far as the report has their results."""
+    return [
+        named(each.key.place, report.meta) for each in report.worst if each.status is Status.ERROR
+    ]
 
 
 def flaked_cases(report: Report) -> list[str]:

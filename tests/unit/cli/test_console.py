@@ -111,3 +111,11 @@ def test_the_environment_chooses_the_colors(env: dict[str, str], *, is_colored: 
 def test_a_case_that_flaked_is_named_under_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(make_report("a fail 0.2 was 0.9 noise / c pass 1.0"), capsys)
     assert "- 1 case flaked (worse in some trials, but no more than noise): a" in lines
+
+
+def test_cases_that_were_not_measured_are_named_without_evidence_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = make_report("greets pass 1 / refunds error / tracks error")
+    assert "- not measured: refunds, tracks" in printed(report, capsys, most=0)
+    assert not [line for line in printed(report, capsys) if "not measured:" in line]

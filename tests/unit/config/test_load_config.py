@@ -433,7 +433,7 @@ def test_a_mistake_is_named_with_its_line(folder: Path, line: str, said: str) ->
         ("{recorded: x.jsonl}", "agents.bot.recorded: x.jsonl: no such file"),
         (
             '{recorded: "x\\0y"}',
-            "agents.bot.recorded: x\0y: is not a path: it contains U+0000",
+            r"agents.bot.recorded: x\x00y: is not a path: it contains U+0000",
         ),
     ],
 )
