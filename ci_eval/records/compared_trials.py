@@ -13,8 +13,8 @@ from ci_eval.records.bounds import MAX_COUNT, MAX_REPEAT, MAX_ROUND, MAX_SECONDS
 from ci_eval.records.cases import Status
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel
-from ci_eval.records.results import JudgeUsage, RunMeta
-from ci_eval.records.trials import Failure
+from ci_eval.records.results import JudgeUsage, RunMeta, Score, TrialResult
+from ci_eval.records.trials import Failure, Place
 
 Interval = tuple[float, float]
 _MEASURED = (Status.PASSED, Status.FAILED)
@@ -27,6 +27,11 @@ class _Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evalset: str
     case: str
     repeat: Annotated[int, msgspec.Meta(ge=0, le=MAX_REPEAT)] = 0
+
+    @property
+    def place(self) -> Place:
+        """The agent, the evalset and the case."""
+        return Place(self.agent, self.evalset, self.case)
 
 
 class ComparedScore(msgspec.Struct, frozen=True):
@@ -64,6 +69,10 @@ class ComparedTrial(msgspec.Struct, frozen=True):
     confirms: bool = False
     models: tuple[ServedModel, ...] = ()
     mocked: tuple[str, ...] = ()
+
+
+AnyScore = Score | ComparedScore
+AnyTrial = TrialResult | ComparedTrial
 
 
 def _record(kind: Any, value: Any) -> Any:

@@ -14,7 +14,7 @@ from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.trials import Failure, TrialKey
 
 if TYPE_CHECKING:
-    from ci_eval.records.compared_trials import ComparedTrial
+    from ci_eval.records.compared_trials import AnyTrial
 
 _MEASURED = (Status.PASSED, Status.FAILED)
 
@@ -229,11 +229,11 @@ class Run(NamedTuple):
     results: Callable[[], Iterator[TrialResult]]
     traces: Path | None = None
     """The file of its conversations, if the run has files."""
-    quick: "Callable[[], Iterator[TrialResult | ComparedTrial]] | None" = None
+    quick: "Callable[[], Iterator[AnyTrial]] | None" = None
     """Reads only what a comparison needs, if the run has files: in a quarter of the time."""
     redact: Callable[[Any], Any] = lambda record: record
     """Redacts a record of these files, which may hold secrets that were unknown to the run."""
 
-    def compared_trials(self) -> "Iterator[TrialResult | ComparedTrial]":
+    def compared_trials(self) -> "Iterator[AnyTrial]":
         """Return what a comparison needs of the results."""
         return self.quick() if self.quick else self.results()

@@ -1,14 +1,16 @@
 """Outcome of a trial, for the reports that list single trials."""
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
-from ci_eval.records.results import Score, TrialResult
 from ci_eval.reporters._case_changes import Worsening, worsened
 from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import counted, exact, score
+
+if TYPE_CHECKING:
+    from ci_eval.records.compared_trials import AnyScore, AnyTrial
 
 MAX_PATH = 4_096
 """Maximum length of an evalset's path; no file system has longer ones."""
@@ -37,7 +39,7 @@ class Outcomes:
         self.worsened = worsened(report) if compared else {}
         self.failing_blocks = report.verdict.by_threshold
 
-    def of(self, result: TrialResult) -> Outcome | None:
+    def of(self, result: "AnyTrial") -> Outcome | None:
         """Return why a trial did not pass; `None` if it passed."""
         if result.status is Status.ERROR:
             return _error(result)
@@ -59,19 +61,19 @@ class Outcomes:
             return Outcome("skipped", "ci_eval.Skipped", message)
         return None
 
-    def baseline(self, result: TrialResult, criterion: str) -> float | None:
+    def baseline(self, result: "AnyTrial", criterion: str) -> float | None:
         """Return the baseline's value if the case got worse under `criterion`."""
         changes = (each.change for each in self.worsened.get(result.key.place, ()))
         return next((each.baseline for each in changes if each.group.criterion == criterion), None)
 
-    def _suspected(self, result: TrialResult) -> Iterator[Worsening]:
+    def _suspected(self, result: "AnyTrial") -> Iterator[Worsening]:
         """Yield the possible regressions that this trial shows."""
         failed = {each.name for each in result.scores if each.status is Status.FAILED}
         for worsening in self.worsened.get(result.key.place, ()):
             if worsening.kind == "suspected" and worsening.change.group.criterion in failed:
                 yield worsening
 
-    def _regressed(self, result: TrialResult) -> Iterator[tuple[Worsening, str]]:
+    def _regressed(self, result: "AnyTrial") -> Iterator[tuple[Worsening, str]]:
         """Yield the regressions that this trial shows, with messages; other repeats may pass."""
         scores = {each.name: each for each in result.scores}
         for worsening in self.worsened.get(result.key.place, ()):
@@ -84,13 +86,13 @@ class Outcomes:
                 yield worsening, ": ".join([message, ", ".join(more)]) if more else message
 
 
-def _now(worsening: Worsening, shown: Score) -> str:
+def _now(worsening: Worsening, shown: "AnyScore") -> str:
     """Return the mean of the case, and the value of this trial if it differs."""
     mean, value = score(worsening.change.value), score(shown.value)
     return value if mean == value else f"{mean} (this trial: {value})"
 
 
-def _shows(worsening: Worsening, shown: Score) -> bool:
+def _shows(worsening: Worsening, shown: "AnyScore") -> bool:
     if worsening.change.change == "newly_failing":
         return shown.status is Status.FAILED
     before = worsening.change.baseline
@@ -99,7 +101,7 @@ def _shows(worsening: Worsening, shown: Score) -> bool:
     return shown.value < before if shown.better == "higher" else shown.value > before
 
 
-def _error(result: TrialResult) -> Outcome:
+def _error(result: "AnyTrial") -> Outcome:
     if result.error:
         return Outcome("error", f"ci_eval.{result.error.kind}", result.error.message)
     failed = [each for each in result.scores if each.status is Status.ERROR]
@@ -107,7 +109,7 @@ def _error(result: TrialResult) -> Outcome:
     return Outcome("error", "ci_eval.NotMeasured", _listed(messages))
 
 
-def _below(each: Score) -> str:
+def _below(each: "AnyScore") -> str:
     shown = f"{each.name} is {score(each.value, each.threshold)}"
     if each.threshold is None:
         return shown

@@ -6,17 +6,20 @@ A runner shows at most ten errors and ten warnings per step, and 4,096 character
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ci_eval.plugins.points import Reporter, reporter
 from ci_eval.records.findings import Report
-from ci_eval.records.results import TrialResult
+from ci_eval.records.results import Run
 from ci_eval.records.trials import Place
 from ci_eval.reporters._case_changes import named
 from ci_eval.reporters._trial_outcomes import MAX_PATH, Outcome, Outcomes
 from ci_eval.run_files import report_phrases
 from ci_eval.runtime.storage.gs_uri import is_place
 from ci_eval.text.templates import counted, terminal, workflow_command
+
+if TYPE_CHECKING:
+    from ci_eval.records.compared_trials import AnyTrial
 
 MAX_OF_LEVEL = 10
 """Maximum number of errors, and of warnings."""
@@ -50,7 +53,7 @@ class Annotations(Reporter):
 
     file = "annotations.txt"
 
-    def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
+    def render(self, report: Report, results: "Callable[[], Iterator[AnyTrial]]") -> Iterator[str]:
         """Yield the workflow commands, one per line."""
         kept: dict[Level, list[Note]] = {"error": [], "warning": []}
         totals = Counter[Level]()
@@ -62,8 +65,13 @@ class Annotations(Reporter):
             for note in _at_most_ten(found, totals[level]):
                 yield f"{note.command()}\n"
 
+    def of_run(self, report: Report, run: Run, before: Run | None = None) -> Iterator[str]:
+        """Yield the workflow commands of a run; they show no evidence, so none is read."""
+        del before
+        return self.render(report, run.compared_trials)
 
-def notes(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
+
+def notes(report: Report, results: "Iterable[AnyTrial]") -> Iterator[Note]:
     """Yield the annotations of the verdict, then those of cases."""
     return chain(_of_verdict(report), _of_cases(report, results))
 
@@ -91,7 +99,7 @@ def _of_verdict(report: Report) -> Iterator[Note]:
             yield Note(level, title, "; ".join(messages))
 
 
-def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
+def _of_cases(report: Report, results: "Iterable[AnyTrial]") -> Iterator[Note]:
     """Yield a note for each case that blocks, may have regressed or could not be measured.
 
     An error that affects all trials of an agent gets one note, with the number of cases.
@@ -99,7 +107,7 @@ def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
     outcomes = Outcomes(report)
     failing_blocks = outcomes.failing_blocks and report.verdict.outcome == "failed"
     seen: set[Place] = set()
-    shared: dict[tuple[str, ...], tuple[TrialResult, Outcome, int]] = {}
+    shared: dict[tuple[str, ...], tuple[AnyTrial, Outcome, int]] = {}
     for result in results:
         outcome, place = outcomes.of(result), result.key.place
         if not outcome or place in seen:
@@ -120,7 +128,7 @@ def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
         yield _note(report, result, outcome, f"not measured{others}", "warning")
 
 
-def _note(report: Report, result: TrialResult, outcome: Outcome, what: str, level: Level) -> Note:
+def _note(report: Report, result: "AnyTrial", outcome: Outcome, what: str, level: Level) -> Note:
     place = result.key.place
     evalset = report.meta.evalsets.get(place.evalset)
     # GitHub cannot show a line of an object in a bucket.

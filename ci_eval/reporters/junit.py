@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from itertools import groupby, starmap
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ci_eval.plugins.points import Reporter, reporter
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Comparison, Delta, Report
-from ci_eval.records.results import Score, TrialResult
+from ci_eval.records.results import Run, Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.reporters._case_changes import page_of_case
 from ci_eval.reporters._evidence import exhibits_of, wrapped
@@ -25,6 +25,9 @@ from ci_eval.run_files import report_phrases
 from ci_eval.run_files.times import moment
 from ci_eval.text.sanitize import clean
 from ci_eval.text.templates import exact, score, terminal, xml
+
+if TYPE_CHECKING:
+    from ci_eval.records.compared_trials import AnyTrial
 
 MAX_BODY_LINES = 200
 """Maximum number of lines in the body of a test case."""
@@ -52,13 +55,14 @@ class _Suite:
     struck: dict[tuple[str, str], tuple[TrialKey, int]] = field(default_factory=dict)
     """The first trial and the number of trials affected by each shared cause of errors."""
 
-    def add(self, result: TrialResult, outcome: Outcome | None) -> None:
+    def add(self, result: "AnyTrial", outcome: Outcome | None) -> None:
         self.tests += 1
         self.time_s += result.duration_s
         self.kinds.update([outcome.kind] if outcome else [])
         cause = result.error.cause if result.error else None
         if cause:
-            first, count = self.struck.get(cause, (result.key, 0))
+            key = TrialKey(**result.key.place._asdict(), repeat=result.key.repeat)
+            first, count = self.struck.get(cause, (key, 0))
             self.struck[cause] = first, count + 1
 
 
@@ -83,8 +87,21 @@ class JUnit(Reporter):
 
         Reads the results twice; if those of different suites alternate, once more per suite.
         """
+        return self._rendered(report, results, results())
+
+    def of_run(self, report: Report, run: Run, before: Run | None = None) -> Iterator[str]:
+        """Yield the document of a run; the first time, its results are read without evidence."""
+        del before
+        return self._rendered(report, run.results, run.compared_trials())
+
+    def _rendered(
+        self,
+        report: Report,
+        results: Callable[[], Iterator[TrialResult]],
+        to_count: "Iterator[AnyTrial]",
+    ) -> Iterator[str]:
         outcomes = Outcomes(report)
-        suites, in_order = _counted(results(), outcomes)
+        suites, in_order = _counted(to_count, outcomes)
         tests = sum(suite.tests for suite in suites.values())
         document = _Document(report, outcomes, self.profile == "default", tests, MAX_BODIES)
         yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n'
@@ -96,12 +113,12 @@ class JUnit(Reporter):
         yield "</testsuites>\n"
 
 
-def _suite_of(result: TrialResult) -> tuple[str, str]:
+def _suite_of(result: "AnyTrial") -> tuple[str, str]:
     return result.key.agent, result.key.evalset
 
 
 def _counted(
-    results: Iterable[TrialResult], outcomes: Outcomes
+    results: "Iterable[AnyTrial]", outcomes: Outcomes
 ) -> tuple[dict[tuple[str, str], _Suite], bool]:
     """Return the suites, and whether the results of each are consecutive."""
     suites: dict[tuple[str, str], _Suite] = {}

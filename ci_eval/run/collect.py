@@ -25,7 +25,7 @@ from ci_eval.text.redact import Secrets
 from ci_eval.text.templates import counted
 
 if TYPE_CHECKING:
-    from ci_eval.records.compared_trials import ComparedTrial
+    from ci_eval.records.compared_trials import AnyTrial
 
 
 class Progress:
@@ -111,7 +111,7 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     """The model calls that got an injected fault instead of an answer, by agent."""
 
-    def add(self, result: "TrialResult | ComparedTrial") -> None:
+    def add(self, result: "AnyTrial") -> None:
         """Add one result."""
         self.columns.add(result)
         self.trials += 1

@@ -24,7 +24,7 @@ from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import MAX_WALKED, Loc, dotted, reading
 
 if TYPE_CHECKING:
-    from ci_eval.records.compared_trials import ComparedTrial
+    from ci_eval.records.compared_trials import AnyTrial
 
 M = TypeVar("M", bound=Stored)
 T = TypeVar("T")
@@ -105,6 +105,7 @@ def redacted(run: Run, secrets: Secrets) -> Run:
     return run._replace(
         meta=secrets.cleaned(run.meta),
         results=lambda: map(secrets.cleaned, run.results()),
+        quick=None,
         redact=secrets.cleaned,
     )
 
@@ -132,7 +133,7 @@ class _RunReader:
     def results(self) -> Iterator[TrialResult]:
         return self._parsed(self._result)
 
-    def compared_trials(self) -> "Iterator[TrialResult | ComparedTrial]":
+    def compared_trials(self) -> "Iterator[AnyTrial]":
         from ci_eval.records.compared_trials import compared_trial, intervals
 
         within = intervals(self.meta)

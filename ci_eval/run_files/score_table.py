@@ -9,7 +9,7 @@ from ci_eval.records.cases import Status
 from ci_eval.records.findings import Counts, GroupKey
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel, merged
-from ci_eval.records.results import CriterionFacts, RunMeta, TrialResult
+from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.records.trials import Place
 from ci_eval.run_files.score_cases import Cases
 from ci_eval.run_files.score_column import (
@@ -24,7 +24,7 @@ from ci_eval.run_files.score_column import (
 )
 
 if TYPE_CHECKING:
-    from ci_eval.records.compared_trials import ComparedTrial
+    from ci_eval.records.compared_trials import AnyTrial
     from ci_eval.run_files.score_column import Whole
 
 Facts = Mapping[str, CriterionFacts]
@@ -51,7 +51,7 @@ class Columns:
     """Usage of the agents' models, where it is metered."""
     metered_trials: int = 0
 
-    def add(self, result: "TrialResult | ComparedTrial") -> None:
+    def add(self, result: "AnyTrial") -> None:
         """Add the scores of one trial."""
         agent, evalset, served = result.key.agent, result.key.evalset, [*result.models]
         kinds = _CONFIRMING_KINDS if result.confirms else _KINDS
@@ -84,7 +84,7 @@ class Columns:
         return found
 
     @classmethod
-    def of(cls, results: "Iterable[TrialResult | ComparedTrial]") -> "Columns":
+    def of(cls, results: "Iterable[AnyTrial]") -> "Columns":
         """Return the columns of `results`."""
         columns = cls()
         for result in results:
