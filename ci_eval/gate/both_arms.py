@@ -241,7 +241,11 @@ class _ArmCount:
         """The cases that usually passed in stored trials and fail in all trials of this run."""
         if self.group.facts.informational:
             return {}
-        return {case: pair for case, pair in self.group.pairs.items() if self._is_broken(pair)}
+        group = self.group
+        fails = group.now.failing(group.facts)[group.pairs.rows]
+        # Few cases are read one by one: if all values of a case are bad, so is their mean.
+        chosen = group.pairs.where(fails | (group.differences < 0))
+        return {case: pair for case, pair in chosen.items() if self._is_broken(pair)}
 
     def _is_broken(self, pair: Pair) -> bool:
         passed = pair.before.measured - self.group.failures(pair.before.observations)

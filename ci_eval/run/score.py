@@ -50,11 +50,10 @@ async def scoring(
     async def work(number: int, trial: Trial, trace: Trace) -> None:
         criteria = plan.pairs[trial.key.agent, trial.key.evalset]
         result = await score(trial, trace, criteria, participants.scorers)
-        update: dict[str, Any] = {
-            "models": answering(trace, requested[trial.key.agent]),
-            "simulation": participants.spent(trial.key),
-        }
-        result = result.model_copy(update=update)
+        models = answering(trace, requested[trial.key.agent])
+        simulation = participants.spent(trial.key)
+        if models or simulation:
+            result = result.model_copy(update={"models": models, "simulation": simulation})
         collector.scored(number, trace, result)
 
     async with asyncio.TaskGroup() as group:
