@@ -129,7 +129,7 @@ def weaker(config: Config, before: EarlierConfig, meta: RunMeta) -> Iterator[str
     was = {
         "gate": before.gate.model_dump(mode="json", exclude_defaults=True)
         | {"mode": before.gate.mode or ("regression" if before.store else "threshold")},
-        "repeats": before.run.repeats,
+        "configured_repeats": before.run.repeats,
         "store": before.store,
         "criteria": before.facts,
     }

@@ -45,8 +45,12 @@ def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
     for name in now.disabled:
         if name in before.criteria:
             yield f"criterion {name} is disabled"
-    if now.repeats < before.repeats:
-        yield f"run.repeats: {before.repeats} → {now.repeats}"
+    configured, was_configured = (each.configured_repeats or each.repeats for each in (now, before))
+    if configured < was_configured:
+        yield f"run.repeats: {was_configured} → {configured}"
+    elif now.repeats < min(before.repeats, was_configured):
+        # More repeats than configured, as a maintainer draws once, are no promise.
+        yield f"--repeats: {min(before.repeats, was_configured)} → {now.repeats}"
     yield from _of_store(now, before)
 
 

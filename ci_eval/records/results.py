@@ -196,6 +196,9 @@ class RunMeta(Stored):
     evalsets: Mapping[str, EvalSet] = {}
     criteria: Mapping[str, CriterionFacts] = {}
     repeats: Repeats = 1
+    """Number of planned trials of each case."""
+    configured_repeats: Repeats | None = None
+    """`run.repeats` of the configuration, which `--repeats` overrides; `None` in older runs."""
     modified: bool = False
     """Whether tracked files differed from the commit."""
     filtered: bool = False

@@ -42,6 +42,7 @@ def describe(plan: Plan, context: RunContext, folder: Path) -> RunMeta:
         gate=_given(config.gate),
         store={"store": store.type_name, **_given(store)} if store else {},
         repeats=plan.repeats,
+        configured_repeats=config.run.repeats,
         filtered=plan.filtered,
         disabled=config.disabled,
         overrides={

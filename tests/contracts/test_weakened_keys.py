@@ -477,7 +477,7 @@ def described(path: Path, context: RunContext) -> RunMeta:
         store={"store": kept.type_name, **kept.model_dump(mode="json", exclude_defaults=True)}
         if kept
         else {},
-        repeats=config.run.repeats,
+        configured_repeats=config.run.repeats,
         disabled=config.disabled,
         criteria={
             name: facts_of(each, config.judging, context) for name, each in config.criteria.items()

@@ -28,6 +28,27 @@ def regressed(project):
     return project
 
 
+# --- a change that weakens its own gate -------------------------------------------------------
+
+
+def test_repeats_beyond_the_configuration_are_no_promise(project):
+    project.add("gate: {on_loosened: fail}\n")
+    project.traces(*CASES, *CASES)
+    assert project.ci_eval("run", "--repeats", "2", "--baseline-save").code == 0
+
+    assert project.ci_eval("run").code == 0
+
+    project.add("run: {repeats: 2}\n")
+    assert project.ci_eval("run", "--baseline-save").code == 0
+    ended = project.ci_eval("run", "--repeats", "1")
+    assert ended.code == 1
+    assert "this change weakens its own gate: --repeats: 2 → 1" in ended.out
+    project.config(CONFIG + "baseline: {store: file}\ngate: {on_loosened: fail}\n")
+    ended = project.ci_eval("run")
+    assert ended.code == 1
+    assert "this change weakens its own gate: run.repeats: 2 → 1" in ended.out
+
+
 # --- explain ----------------------------------------------------------------------------------
 
 

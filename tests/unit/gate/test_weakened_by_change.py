@@ -42,7 +42,7 @@ def said(
     run = meta(
         gate=gate,
         store={"store": config.baseline.type_name, **store} if config.baseline else {},
-        repeats=config.run.repeats,
+        configured_repeats=config.run.repeats,
         disabled=config.disabled,
         evalsets={
             name: {"eval_set_id": name, "path": from_top(context, each.path), "format": "cases"}

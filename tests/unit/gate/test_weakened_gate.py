@@ -145,6 +145,16 @@ def test_a_criterion_that_is_switched_off_is_said():
     assert [*loosened(off, meta())] == ["criterion c is disabled"]
 
 
+def test_repeats_are_those_of_the_configurations():
+    three, one = meta(repeats=3, configured_repeats=1), meta(repeats=1, configured_repeats=1)
+
+    assert [*loosened(one, three)] == [*loosened(three, one)] == []
+    kept = meta(repeats=1, configured_repeats=3)
+    assert [*loosened(one, kept)] == ["run.repeats: 3 → 1"]
+    assert [*loosened(kept, meta(repeats=3, configured_repeats=3))] == ["--repeats: 3 → 1"]
+    assert [*loosened(kept, kept)] == []
+
+
 def test_fewer_repeats_and_another_store_are_said():
     now = meta(repeats=1, store={"store": "file", "path": "b.json"})
     before = meta(repeats=3, store={"store": "file", "path": "a.json"})
