@@ -246,7 +246,7 @@ def require_suite(config: Config, meta: RunMeta) -> None:
 
 
 def stored_baseline(config: Config, context: RunContext) -> Baseline:
-    """Return the baseline of the commit that is checked out.
+    """Return the baseline of the change that is checked out, or of one that begins there.
 
     Raises:
         ConfigError: no baseline is configured.
@@ -254,7 +254,7 @@ def stored_baseline(config: Config, context: RunContext) -> Baseline:
 
     """
     require_baseline(config)
-    return load_baseline(config, context) or Baseline(())
+    return load_baseline(config, context, for_next_change=True) or Baseline(())
 
 
 def baseline_for(config: Config, context: RunContext, meta: RunMeta) -> Baseline | None:

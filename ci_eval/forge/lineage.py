@@ -7,7 +7,7 @@ first and up to a limit.  If none of them has a run, the newest run of the base 
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +43,13 @@ class Lineage:
     def distance(self, commit: str | None) -> int | None:
         """Return how many commits before the merge base `commit` is; `None` if not an ancestor."""
         return self.ancestors.index(commit) if commit in self.ancestors else None
+
+    @property
+    def of_next_change(self) -> "Lineage":
+        """The lineage of a change that begins at the merge base, if the run is of the merge base."""
+        if self.changes or self.own is None:
+            return self
+        return replace(self, ancestors=(self.own, *self.ancestors), own=None, changes=True)
 
     def choose(self, stored: Iterable[T], of: "Callable[[T], Origin]", limit: int) -> list[T]:
         """Return the stored runs to compare with, nearest first, at most `limit`.

@@ -33,9 +33,15 @@ class Baseline:
 
 
 def load_baseline(
-    config: Config, context: RunContext, commit: str | None = None
+    config: Config,
+    context: RunContext,
+    commit: str | None = None,
+    *,
+    for_next_change: bool = False,
 ) -> Baseline | None:
     """Return the configured baseline of `commit` or the checkout; `None` if none is configured.
+
+    On the base branch, `for_next_change` returns that of a change that begins at the checkout.
 
     Raises:
         BaselineError: it cannot be read.
@@ -45,6 +51,8 @@ def load_baseline(
     if store is None:
         return None
     lineage = store.lineage(context, commit)
+    if for_next_change:
+        lineage = lineage.of_next_change
     _log.info("comparing with branch %s: %d commits searched", lineage.base, len(lineage.ancestors))
     runs = store.load(lineage, config.suite, context)
     for past in runs:

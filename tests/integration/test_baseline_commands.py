@@ -149,7 +149,23 @@ def test_the_stored_runs_are_shown_with_their_means_and_their_trend(project):
     assert 0 <= newest["age_s"] < 600
     shown = project.ci_eval("baseline", "show").out
     assert "1.000  +0.333  0.667 1.000" in shown
-    assert "a run of 'shop' would be compared with 2 of 2 stored runs" in shown
+    assert "a change would be compared with 2 of 2 stored runs of 'shop'" in shown
+
+
+@pytest.mark.parametrize("store", some(["branch", "git"], 1))
+def test_on_main_what_a_change_would_be_compared_with_is_shown(project, store):
+    project.config(CONFIG + f"baseline: {{store: {store}}}\n")
+    repo = Repo(project.folder)
+    repo.git("init", "--quiet", "--initial-branch=main")
+    repo.commit("an agent")
+    project.traces(GREETS, REFUNDS, TRACKS)
+    saved = project.ci_eval("run", "--baseline-save")
+    assert "stored " in saved.err, saved
+    repo.commit("the stored run")
+
+    (found,) = project.ci_eval("baseline", "show", "--json").json
+    assert found["unused"] == ""
+    assert "has one run" in project.ci_eval("gate", "power").err
 
 
 def test_a_store_that_nothing_can_be_removed_from_says_so(project):

@@ -22,7 +22,7 @@ _COMMIT = 10
 
 
 class ShownRun(Noted):
-    """A stored run, relative to the commit that is checked out."""
+    """A stored run, relative to the change that is checked out, or that begins there."""
 
     suite: str
     distance: int | None = None
@@ -74,7 +74,7 @@ def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str, config: st
         out()
     where = f" with base branch {lineage.base!r}" if lineage.base else ""
     stored = counted(len(runs), "stored run")
-    out(f"a run of {suite!r}{where} would be compared with {len(compared)} of {stored}")
+    out(f"a change{where} would be compared with {len(compared)} of {stored} of {suite!r}")
     if lineage.shallow:
         out("the clone is shallow, so older ancestors are unknown")
 

@@ -113,6 +113,13 @@ def test_on_main_itself_the_commit_of_the_run_is_left_out(repo: Repo) -> None:
     assert traced(repo) == Lineage(commits(repo)[1:], "main", repo.head, changes=False)
 
 
+def test_a_change_that_begins_on_main_is_compared_with_its_newest_commit(repo: Repo) -> None:
+    found = traced(repo).of_next_change
+
+    assert found == Lineage(commits(repo), "main")
+    assert found.of_next_change == found
+
+
 def test_with_changes_that_are_not_committed_the_commit_counts(repo: Repo) -> None:
     repo.commit("a file", **{"agent.py": "1"})
     repo.write("agent.py", "2")

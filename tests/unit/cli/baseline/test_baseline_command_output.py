@@ -40,7 +40,7 @@ def test_the_trend_goes_from_the_oldest_to_the_nearest(capsys):
     said = capsys.readouterr().out
     # Five means, and a trend over all seven.
     assert "0.700  +0.600  … 0.300 0.400 0.500 0.600 0.700" in said
-    assert "a run of 'suite' with base branch 'main' would be compared with 7 of 7 stored" in said
+    assert "a change with base branch 'main' would be compared with 7 of 7 stored runs" in said
     assert "the clone is shallow" in said
 
 
@@ -72,4 +72,4 @@ def test_a_run_that_is_not_compared_says_why(capsys):
     assert lines[2].endswith("  no: of this commit itself")
     assert lines[3].endswith("  no: enough runs are nearer")
     assert lines[4].endswith("  no: not an ancestor of the merge base")
-    assert lines[-1].endswith("would be compared with 1 of 4 stored runs")
+    assert lines[-1].endswith("would be compared with 1 of 4 stored runs of 'suite'")
