@@ -122,6 +122,7 @@ def _whole(
     return {
         "suite": planned.config.suite,
         "trials": planned.count,
+        "base_trials": planned.count if _runs_base(planned) else 0,
         "most_trials": _most(planned),
         "pairs": [
             {

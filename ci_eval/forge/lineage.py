@@ -46,7 +46,7 @@ class Lineage:
 
     @property
     def of_next_change(self) -> "Lineage":
-        """The lineage of a change that begins at the merge base, if the run is of the merge base."""
+        """If the run is of the merge base, the lineage of a change that begins there."""
         if self.changes or self.own is None:
             return self
         return replace(self, ancestors=(self.own, *self.ancestors), own=None, changes=True)

@@ -32,7 +32,7 @@ from ci_eval.records.findings import (
 )
 from ci_eval.records.results import RunMeta, Tier
 from ci_eval.run_files.report_phrases import named
-from ci_eval.run_files.score_column import CONFIRMING, mean_of
+from ci_eval.run_files.score_column import CONFIRMING
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats.intervals import mean_interval
 
@@ -242,7 +242,7 @@ def _delta(tested: Group, examined: Examined) -> Delta:
     return Delta(
         group=group.key,
         cases=len(pairs),
-        value=mean_of(group.now),
+        value=math.fsum(pairs.means) / len(pairs) if pairs else None,
         baseline=math.fsum(pairs.bases) / len(pairs) if pairs else None,
         effect=-group.sign * group.drop if pairs else None,
         interval=group.interval if group is arm else with_days(group),

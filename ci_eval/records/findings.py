@@ -30,13 +30,13 @@ class Delta(Stored):
     cases: Count
     """Cases that were measured in both runs and count for the gate."""
     value: Value | None
-    """The mean over all measured cases of this run."""
+    """This run's mean over the cases in both runs, with missing values as the best possible."""
     baseline: Value | None
-    """The baseline's mean over the cases in both runs."""
+    """The baseline's mean over the same cases."""
     effect: Derived | None = None
     """The mean of the paired differences; negative is a drop where higher is better."""
     interval: tuple[Derived, Derived] | None = None
-    """The 95 % confidence interval of the effect."""
+    """The 95 % confidence interval of the effect; may reach beyond what bounded scores allow."""
     p_value: Derived | None = None
     """Uncorrected p-value of the one-sided test of "no drop"; `None` if not tested."""
     level: Derived | None = None

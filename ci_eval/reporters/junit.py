@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from ci_eval.plugins.points import Reporter, reporter
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import Comparison, Delta, Report
-from ci_eval.records.results import Run, Score, TrialResult
+from ci_eval.records.results import CriterionFacts, Run, Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.reporters._case_changes import page_of_case
 from ci_eval.reporters._evidence import exhibits_of, wrapped
@@ -204,7 +204,7 @@ class _Document:
             yield from _comparison_properties(comparison)
             for delta in comparison.deltas:
                 if (delta.group.agent, delta.group.evalset) == (suite.agent, suite.evalset):
-                    yield from _delta_properties(delta)
+                    yield from _delta_properties(delta, meta.criteria.get(delta.group.criterion))
 
     def case(self, result: TrialResult, suite: _Suite) -> str:
         outcome = self.outcomes.of(result)
@@ -270,13 +270,14 @@ def _comparison_properties(comparison: Comparison) -> Iterator[tuple[str, str]]:
         yield f"loosened.{number}", text
 
 
-def _delta_properties(delta: Delta) -> Iterator[tuple[str, str]]:
+def _delta_properties(delta: Delta, facts: CriterionFacts | None) -> Iterator[tuple[str, str]]:
     name = delta.group.criterion
     yield f"tier.{name}", "" if delta.tier == "block" else delta.tier
     yield f"baseline.{name}", _number(delta.baseline)
     yield f"change.{name}", delta.outcome
     yield f"effect.{name}", _number(delta.effect)
-    yield f"interval.{name}", " to ".join(map(_number, delta.interval or ()))
+    interval = report_phrases.interval(delta, facts.interval if facts else None)
+    yield f"interval.{name}", " to ".join(map(_number, interval or ()))
     yield f"p_value.{name}", _number(delta.p_value)
     yield f"level.{name}", _number(delta.level)
 

@@ -701,6 +701,7 @@ def test_a_plan_runs_nothing(project):
     assert ended.json == {
         "suite": "shop",
         "trials": 3,
+        "base_trials": 0,
         "most_trials": 3,
         "pairs": [
             {

@@ -560,6 +560,7 @@ def test_a_plan_counts_the_trials_of_the_merge_base(suite):
     counted = "\n10 trials, and as many with the merge base, on cases that it also has; at most 100"
     assert counted in suite.ci_eval("plan").out
 
+    assert suite.ci_eval("plan", "--json").json["base_trials"] == 10
     with_base = ", and as many with the merge base, on cases that it also has"
     for gate, ending in (
         ("confirm: candidate", f"{with_base}; at most 100 if in doubt\n"),

@@ -301,7 +301,7 @@ def compared_in_full(report: Report) -> Report:
     other = GROUP.model_copy(update={"criterion": "tone"})
     drop = Delta(
         group=other,
-        cases=3,
+        cases=8,
         value=0.7,
         baseline=0.8,
         effect=-0.1,

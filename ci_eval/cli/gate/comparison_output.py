@@ -4,6 +4,7 @@ from ci_eval.cli.console import out_table, out_text
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate.verdict_explanation import Explanation
 from ci_eval.records.findings import Delta, Report
+from ci_eval.records.results import CriterionFacts
 from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import difference, p_value, plain
 
@@ -32,7 +33,8 @@ def show_comparison(report: Report, beside: str) -> None:
     found = report.comparison
     if found is None:
         return
-    out_table(_HEADS, [_delta(each) for each in found.deltas])
+    criteria = report.meta.criteria
+    out_table(_HEADS, [_delta(each, criteria.get(each.group.criterion)) for each in found.deltas])
     reasons = report.verdict.reasons
     values = {"comparison": found, "beside": beside, "reasons": reasons}
     out_text("comparison.txt.j2", **values, wording=report_phrases)
@@ -43,8 +45,8 @@ def show_explanation(found: Explanation) -> None:
     out_text("verdict.txt.j2", found=found, comparison=found.comparison, wording=report_phrases)
 
 
-def _delta(delta: Delta) -> tuple[str, ...]:
-    interval = delta.interval
+def _delta(delta: Delta, facts: CriterionFacts | None) -> tuple[str, ...]:
+    interval = report_phrases.interval(delta, facts.interval if facts else None)
     key = delta.group
     return (
         *(key.agent, key.evalset, key.criterion),
