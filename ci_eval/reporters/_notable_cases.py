@@ -10,7 +10,14 @@ from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta, Score, Tier, TrialResult
 from ci_eval.records.trials import Place
-from ci_eval.reporters._case_changes import Kind, Worsening, named, page_of_case, worsened
+from ci_eval.reporters._case_changes import (
+    KINDS,
+    Kind,
+    Worsening,
+    named,
+    page_of_case,
+    worsened,
+)
 from ci_eval.reporters._evidence import Exhibit, different_calls, differing, exhibits_of
 from ci_eval.run_files import report_phrases
 
@@ -312,17 +319,22 @@ class Findings:
         return Some(shown, len(affected))
 
     def first(self) -> Place | None:
-        """Return the case to look at first."""
+        """Return the case to look at first: one that decides the verdict, if there is any."""
         order = [Status.FAILED, Status.ERROR]
         if self.report.verdict.outcome == "incomplete":
             order.reverse()
-        elif self._worsened:
-            return next(iter(self._worsened))
+        elif worse := [each for each in self._worsened if self._shown_as_worse(each)]:
+            return min(worse, key=self._weight)
         ran = {
-            p: r for p, r in self._results.items() if not (r.error and r.error.kind == "not_run")
+            p: r.status
+            for p, r in self._results.items()
+            if r.status in order and not (r.error and r.error.kind == "not_run")
         }
-        places = (p for status in order for p, r in ran.items() if r.status is status)
-        return next(places, None)
+        return min(ran, key=lambda p: (order.index(ran[p]), not self._blocks(p)), default=None)
+
+    def _weight(self, place: Place) -> tuple[bool, int]:
+        """Rank a case that got worse: the lowest does most for the verdict."""
+        return min((e.tier != "block", KINDS.index(e.kind)) for e in self._worsened[place])
 
 
 def _worse_line(worsening: Worsening, meta: RunMeta) -> Line:

@@ -8,7 +8,7 @@ from support.report_language import compared, make_report, make_results
 from ci_eval.records.findings import Report
 from ci_eval.records.results import InvocationScore, Score, TrialResult
 from ci_eval.records.trials import Failure, TrialKey
-from ci_eval.reporters.case_lines import GUTTER, Line, failure_lines
+from ci_eval.reporters.case_lines import GUTTER, Line, failure_lines, first_case
 
 
 def text(lines: Iterable[Line]) -> list[str]:
@@ -114,3 +114,10 @@ def test_causes_of_errors_that_are_left_out_are_counted() -> None:
     found = text(shown(report.model_copy(update={"worst": worst})))
     assert len([line for line in found if line.startswith("ERROR ")]) == 5
     assert "… and 2 more causes of errors; --show N shows more" in found
+
+
+def test_the_case_to_look_at_first_decides_the_verdict() -> None:
+    cases = "a fail 0.2 was 0.9 noise / b fail 0.2 was 0.9 maybe / c fail 0.2 was 0.9"
+    first, second = (first_case(make_report(each)) for each in (cases, cases.rpartition(" / ")[0]))
+    assert first and second
+    assert (first.case, second.case) == ("c", "b")

@@ -169,6 +169,13 @@ def test_the_first_run_of_a_suite_with_a_baseline_says_how_to_keep_it() -> None:
     assert "`ci-eval baseline save ci-eval-report/run.json`" in comment(report)
 
 
+def test_accepted_cases_are_no_part_of_what_is_said_to_be_no_worse() -> None:
+    report = make_report("greets pass 0.9 was 0.9")
+    totals = report.totals.model_copy(update={"skipped": 1, "accepted": 1})
+    text = comment(report.model_copy(update={"totals": totals}))
+    assert "**shop passed:** no regression found outside of 1 accepted case.\n" in text
+
+
 def test_a_suspected_case_may_be_noise() -> None:
     text = comment(make_report("greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 maybe"))
     doubt = "no regression found, 1 criterion and 1 case are inconclusive"
