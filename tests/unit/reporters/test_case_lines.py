@@ -118,6 +118,7 @@ def test_causes_of_errors_that_are_left_out_are_counted() -> None:
 
 def test_the_case_to_look_at_first_decides_the_verdict() -> None:
     cases = "a fail 0.2 was 0.9 noise / b fail 0.2 was 0.9 maybe / c fail 0.2 was 0.9"
-    first, second = (first_case(make_report(each)) for each in (cases, cases.rpartition(" / ")[0]))
-    assert first and second
-    assert (first.case, second.case) == ("c", "b")
+    for text, expected in ((cases, "c"), (cases.rpartition(" / ")[0], "b")):
+        first = first_case(make_report(text))
+        assert first
+        assert first.case == expected
