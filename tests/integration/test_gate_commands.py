@@ -176,6 +176,7 @@ def test_a_suite_that_never_varied_sees_every_flip(project):
 
     assert ended.code == 0
     assert "these cases always scored the same before: one case that drops is enough" in ended.out
+    assert ": the suite as it is\n" in ended.out
     assert "is proven, because it always scored the same before" in ended.out
     assert "a run as planned: 3 trials, agents unknown" in ended.out
     assert "judges $0.00" in ended.out

@@ -45,6 +45,13 @@ def test_a_run_compared_with_itself_has_no_change():
     assert changes(found) == {"z": ("newly_erring", False)}
 
 
+def test_means_and_their_change_are_of_the_cases_that_both_runs_have():
+    (delta,) = compared("x 0.5\ny 0.7\nnew 0", "x 0.7\ny 0.9\ngone 0").deltas
+
+    assert (delta.cases, delta.value, delta.baseline) == pytest.approx((2, 0.6, 0.8))
+    assert delta.effect == pytest.approx(delta.value - delta.baseline)
+
+
 observed = st.lists(
     st.sampled_from(["0", "0.3", "0.439", "0.386", "1", "1", "error", "skip"]),
     min_size=1,
