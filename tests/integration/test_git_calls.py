@@ -19,7 +19,7 @@ for line in sys.stdin:
     # It makes itself a repository of the folder of the configuration, with programs in it.
     if not pathlib.Path(".git").exists():
         for name in ("objects", "refs/heads", "hooks"):
-            pathlib.Path(".git", name).mkdir(parents=True)
+            pathlib.Path(".git", name).mkdir(parents=True, exist_ok=True)
         pathlib.Path(".git/HEAD").write_text("ref: refs/heads/main")
         pathlib.Path(".git/config").write_text(
             "[core]\\n\\tfsmonitor = touch ../it-ran\\n\\tsshCommand = touch ../it-ran\\n"
