@@ -243,7 +243,7 @@ class _ArmCount:
             return {}
         group = self.group
         fails = group.now.failing(group.facts)[group.pairs.rows]
-        # Few cases are read one by one: if all values of a case are bad, so is their mean.
+        # Only these can be broken: if all values of a case are bad, all fail or their mean fell.
         chosen = group.pairs.where(fails | (group.differences < 0))
         return {case: pair for case, pair in chosen.items() if self._is_broken(pair)}
 

@@ -48,9 +48,9 @@ def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
     configured, was_configured = (each.configured_repeats or each.repeats for each in (now, before))
     if configured < was_configured:
         yield f"run.repeats: {was_configured} → {configured}"
-    elif now.repeats < min(before.repeats, was_configured):
-        # More repeats than configured, as a maintainer draws once, are no promise.
-        yield f"--repeats: {min(before.repeats, was_configured)} → {now.repeats}"
+    # More repeats than configured, as a maintainer draws once, are no promise.
+    elif now.repeats < (promised := min(before.repeats, was_configured)):
+        yield f"--repeats: {promised} → {now.repeats}"
     yield from _of_store(now, before)
 
 

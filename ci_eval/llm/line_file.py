@@ -179,6 +179,7 @@ class LineFile:
         elif line.startswith(b"<<<<<<<"):
             raise UsageError(f"{self.shown} has a merge conflict", hint="resolve it")
         else:
+            # The last word is written out, so that `explain` does not find any "is not a …".
             message = f"is not a {self._format.removesuffix(' cassette')} cassette"
         raise UsageError(f"{self.shown} {message}", hint=_HINT)
 
