@@ -195,7 +195,7 @@ class AgentDetails(AdkRecord):
 class AppDetails(AdkRecord):
     """The participating agents, by name."""
 
-    agent_details: dict[str, AgentDetails] = {}
+    agent_details: dict[str, AgentDetails] = Field(default_factory=dict)
 
 
 class RubricContent(AdkRecord):
@@ -304,7 +304,7 @@ class SessionInput(AdkRecord):
 
     app_name: str
     user_id: str
-    state: dict[str, Json] = {}
+    state: dict[str, Json] = Field(default_factory=dict)
     session_id: str | None = None
 
 
@@ -374,7 +374,7 @@ class EvalCase(AdkRecord):
     session_input: SessionInput | None = None
     creation_timestamp: Moment = 0.0
     rubrics: tuple[Rubric, ...] | None = None
-    final_session_state: dict[str, Json] | None = {}
+    final_session_state: dict[str, Json] | None = Field(default_factory=dict)
     tags: tuple[str, ...] = ()
     """Tags for selecting the case; like the fields below, not part of ADK's format."""
     assertions: tuple[dict[str, Json], ...] = ()

@@ -26,6 +26,7 @@ CHANGE = CaseChange(
     ("changes", "end"),
     [
         ({"suspected": True, "p_value": 0.0123}, ": suspected, p = 0.012"),
+        ({"suspected": True, "p_value": 1.0}, ": suspected"),
         ({"certain": True, "p_value": 0.0001}, ": proven"),
         ({"certain": True, "excused": "accepted"}, ": proven; accepted"),
         ({"excused": "quarantined"}, "; quarantined"),
