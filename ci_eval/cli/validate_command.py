@@ -1,6 +1,6 @@
 """Validation of files: detects the kind of a file and reports all its problems."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,10 +16,12 @@ from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.load_config import gcs_options, load
 from ci_eval.config.open_evalset import open_evalset, open_stored, reader_of
 from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.llm.gateway.gateway import cassette_of
 from ci_eval.plugins import points
 from ci_eval.records.errors import CiEvalError, ExitCode, NothingSelectedError, Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.run.plan import plan
+from ci_eval.run.participants import agents_with_gateway
+from ci_eval.run.plan import Plan, plan
 from ci_eval.run.requirements import absent, unread_expectations, wrong_cases
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
@@ -180,10 +182,27 @@ def _config(path: Path, name: str, context: RunContext) -> Checked:
     cases = sum(planned.evalsets[name].count for name in {each for _, each in planned.pairs})
     problems = (
         *absent(loaded, planned.pairs, context),
+        *_cassettes(planned, context),
         *planned.warnings,
         *unread_expectations(loaded, planned.evalsets, planned.pairs),
     )
     return Checked(name, "config", cases, problems)
+
+
+def _cassettes(planned: Plan, context: RunContext) -> Iterator[Problem]:
+    """Yield the cassettes of agents that cannot be read, or have yet to be recorded."""
+    document = planned.config.document
+    for agent, options in agents_with_gateway(planned, context):
+        place = ("agents", agent, "models")
+        try:
+            exists = cassette_of(options, context).exists
+        except UsageError as exc:
+            yield document.problem(str(exc), place)
+            continue
+        if options.mode == "replay" and not exists:
+            how = context.command("run", "--models", "record")
+            message = f"{context.shown(options.cassette)}: no such file; record it with `{how}`"
+            yield document.problem(message, place, severity="warning")
 
 
 def _eval_config(path: Path, name: str) -> Checked:

@@ -444,10 +444,22 @@ def test_without_a_cassette_or_a_key_nothing_is_run(project, models):
     ended = project.run()
     assert ended.code == 4
     assert "agent 'bot' cannot be replayed: there is no models.jsonl" in ended.err
+    ended = project.ci_eval("validate")
+    assert ended.code == 0
+    assert "models.jsonl: no such file; record it with `ci-eval run --models rec" in ended.err
 
     ended = project.run("--models", "record")
     assert ended.code == 4
     assert "agent 'bot' calls models, but none of these is set" in ended.err
+
+
+def test_validate_finds_a_cassette_that_is_none(project):
+    project.agent(PYTHON, "{mode: replay, cassette: bot.py}")
+
+    ended = project.ci_eval("validate")
+
+    assert ended.code == 4
+    assert "ci-eval.yaml:1: agents.bot.models: bot.py is not a ci-eval model cas" in ended.err
 
 
 def test_options_that_are_left_empty_are_refused_also_in_another_file(project):
