@@ -223,6 +223,8 @@ class RunMeta(Stored):
     criterion."""
     from_fork: bool = False
     """Whether it evaluates a pull request from a fork, which gets no secrets."""
+    weakened: tuple[str, ...] = ()
+    """How the change weakens its own gate, compared with its merge base."""
 
 
 class Run(NamedTuple):

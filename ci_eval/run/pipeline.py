@@ -74,6 +74,7 @@ def run(
     _log_plan(plan, meta)
     is_compared = bool(baseline and baseline.runs)
     weakened = tuple(rewritten(plan.config, meta, context, compared=is_compared))
+    meta = meta.model_copy(update={"weakened": weakened})
     if shards:
         from ci_eval.run.merged_cassettes import merge_cassettes
 
@@ -86,9 +87,7 @@ def run(
             arms.base_is_new = shards.planned.base_is_new
         asyncio.run(_execute_and_score(arms, _rounds(arms, shards)))
     collected = arms.change.collector.collected()
-    report = compare_and_decide(
-        collected, plan.config.gate, baseline, arms.confirmation(), weakened=weakened
-    )
+    report = compare_and_decide(collected, plan.config.gate, baseline, arms.confirmation())
     report = context.secrets.cleaned(report)  # a stored baseline may predate a secret
     observed = collected.run
     del arms, baseline, collected  # their values take much memory, and documents are large, too

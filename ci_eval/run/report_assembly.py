@@ -105,23 +105,22 @@ def _graver(result: TrialResult, other: TrialResult) -> bool:
     )
 
 
-def compare_and_decide(  # noqa: PLR0913  # everything that the report depends on
+def compare_and_decide(
     collected: Collected,
     gate: GateOptions,
     baseline: Baseline | None,
     confirmation: Confirmation = NOT_CONFIRMED,
     *,
-    weakened: Sequence[str] = (),
     worst: int = MAX_WORST,
 ) -> Report:
     """Compare a run with its baseline, decide, and return the report.
 
-    `confirmation` has the results of the merge base in the same job.  `weakened` lists how the
-    change weakens the gate; the report shows at most `worst` results.
+    `confirmation` has the results of the merge base in the same job.  The report shows at most
+    `worst` results.
     """
     run, tally = collected
     meta = run.meta.model_copy(update={"warnings": (*run.meta.warnings, *tally.warnings())})
-    comparison = None
+    comparison, weakened = None, meta.weakened
     base = confirmation.base
     past = (baseline.runs if baseline else ()) or ([base] if base else [])
     if baseline and past and gate.mode != "threshold":

@@ -71,11 +71,11 @@ def test_a_change_that_removes_what_blocks_it_may_fail_beside_a_stored_run(suite
     less = strict.replace(", ci/exact_match: 1.0", "")
     suite.commit("less", **{"ci-eval.yaml": less, "evals/smoke.csv": evalset(3)})
 
-    ended = suite.ci_eval("run")
-
-    assert ended.code == 1, ended.out
-    assert "criterion ci/exact_match is removed" in ended.out
-    assert "evalset smoke: 2 cases changed or removed" in ended.out
+    for command in ("run", "report"):
+        ended = suite.ci_eval(command)
+        assert ended.code == 1, ended.out
+        assert "criterion ci/exact_match is removed" in ended.out
+        assert "evalset smoke: 2 cases changed or removed" in ended.out
 
 
 def test_new_and_changed_cases_that_fail_are_named(suite):
