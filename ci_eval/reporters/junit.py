@@ -36,6 +36,7 @@ MAX_BODIES = 16 * 1024 * 1024
 MANY = 20_000
 """Maximum number of test cases with properties; if there are more, none has properties."""
 
+_END = "    <system-out/>\n    <system-err/>\n  </testsuite>\n"
 _MAX_NAME = 400
 _MAX_MESSAGE = 1_000
 _MAX_OUTPUT = 20_000
@@ -73,7 +74,8 @@ class JUnit(Reporter):
     A trial that regressed is a failure of type `ci_eval.Regression`. Any other trial below a
     threshold is a failure of type `ci_eval.BelowThreshold`, whose message marks it as a possible
     regression if it always passed before. A trial that could not be measured is an error.
-    `system-out` holds the agent's output in a trial that did not pass.
+    If a run does not pass although no trial says so, such as when cases are gone, one more test
+    case fails with the reasons. `system-out` holds the agent's output in a trial that did not pass.
     """
 
     file = "junit.xml"
@@ -109,7 +111,10 @@ class JUnit(Reporter):
             yield document.head(suite)
             for result in its_results:
                 yield document.case(result, suite)
-            yield "    <system-out/>\n    <system-err/>\n  </testsuite>\n"
+            yield _END
+        bad = sum(suite.kinds["failure"] + suite.kinds["error"] for suite in suites.values())
+        if report.verdict.outcome != "passed" and not bad:
+            yield document.verdict(len(suites))
         yield "</testsuites>\n"
 
 
@@ -228,6 +233,24 @@ class _Document:
         if not inside:
             return f"    <testcase{_attributes(attributes)}/>\n"
         return f"    <testcase{_attributes(attributes)}>\n{inside}    </testcase>\n"
+
+    def verdict(self, number: int) -> str:
+        """Return a suite whose only test case fails for the reasons of the verdict."""
+        kind = "failure" if self.report.verdict.outcome == "failed" else "error"
+        suite = _Suite("gate", "verdict", number, tests=1, kinds=Counter([kind]))
+        reasons = [
+            each.message
+            for each in self.report.verdict.reasons
+            if each.severity in ("blocks", "incomplete")
+        ]
+        of_case = {"classname": self._class("gate", "verdict"), "name": "verdict", "time": "0.000"}
+        message = terminal("; ".join(reasons), _MAX_MESSAGE)
+        details = {"message": message, "type": "ci_eval.Verdict"}
+        body = self._body("\n".join(line for each in reasons for line in wrapped(each)))
+        return (
+            f"{self.head(suite)}    <testcase{_attributes(of_case)}>\n"
+            f"      <{kind}{_attributes(details)}>{body}</{kind}>\n    </testcase>\n{_END}"
+        )
 
     def _outcome(self, outcome: Outcome, result: TrialResult, suite: _Suite) -> str:
         message, lines = outcome.message, _body(result, self.outcomes)

@@ -9,7 +9,7 @@ from lxml import etree
 from support.report_language import compared, compared_in_full, make_report, make_results, streamed
 
 from ci_eval.records.cases import Json, Status
-from ci_eval.records.findings import CaseChange, Report
+from ci_eval.records.findings import CaseChange, Report, Verdict
 from ci_eval.records.results import InvocationScore, Score, TrialResult
 from ci_eval.records.trials import Failure, TrialKey
 from ci_eval.reporters.junit import MANY, JUnit
@@ -199,7 +199,7 @@ def test_a_regression_above_the_threshold_is_a_failure_of_the_repeats_that_show_
     told = "quality regressed from 0.950 to 0.200 (this trial: 0.600): "
     assert failures[0].get("message", "").startswith(told)
     assert failures[0].text == "quality: 0.600, threshold >= 0.5, baseline 0.950"
-    assert "<failure" not in written(dropped(report, mode="threshold"), results)
+    assert "ci_eval.Regression" not in written(dropped(report, mode="threshold"), results)
 
 
 def test_a_suspected_trial_says_so_and_one_that_noise_fails_does_not() -> None:
@@ -278,7 +278,34 @@ def test_what_has_no_number_is_no_regression() -> None:
     report = report.model_copy(
         update={"comparison": comparison.model_copy(update={"changes": (change,)})}
     )
-    assert "<failure" not in written(report, [case("refunds", scores=(scored(0.6),))])
+    document = written(report, [case("refunds", scores=(scored(0.6),))])
+    assert "ci_eval.Regression" not in document
+
+
+@pytest.mark.parametrize(
+    ("outcome", "severity", "kind"),
+    [("failed", "blocks", "failure"), ("incomplete", "incomplete", "error")],
+)
+def test_a_run_that_does_not_pass_has_a_test_case_that_says_so(
+    outcome: str, severity: str, kind: str
+) -> None:
+    report = make_report("greets pass 1.0")
+    reasons = [
+        {"severity": severity, "message": "gone: <case> 'a'"},
+        {"severity": "warns", "message": "else"},
+    ]
+    verdict = Verdict.model_validate({"outcome": outcome, "mode": "regression", "reasons": reasons})
+    report = report.model_copy(update={"verdict": verdict})
+    for schema in ("junit-10.xsd", "windyroad-junit.xsd"):
+        document = parsed(report, make_results("greets pass 1.0"), profile="strict")
+        etree.XMLSchema(etree.parse(SCHEMAS / schema)).assertValid(document)
+    (found,) = document.iterfind(f"testsuite[2]/testcase/{kind}")
+    assert (found.get("message"), found.text) == ("gone: <case> 'a'", "gone: <case> 'a'")
+    (suite,) = document.iterfind(f"testsuite[@{kind}s='1']")
+    assert suite.get("tests") == "1"
+
+    failing = make_results("greets fail 0.1")
+    assert len(parsed(report, failing).findall("testsuite")) == 1
 
 
 def test_an_error_says_what_could_not_be_measured() -> None:
