@@ -172,7 +172,7 @@ class _Gate:
         for delta in comparison.deltas:
             if delta.outcome in ("regressed", "inconclusive"):
                 verb = "regressed" if delta.outcome == "regressed" else "changed"
-                message = f"{named(delta.group)} {verb}{_change_of(delta)}: {delta.reason}"
+                message = f"{named(delta.group)} {verb}{self._change_of(delta)}: {delta.reason}"
                 message += _worse_cases(comparison, delta)
                 severity = self._severity(delta.outcome, delta.tier)
                 if self._is_all_broken(delta, comparison):
@@ -194,6 +194,19 @@ class _Gate:
         if comparison.not_comparable:
             names = listed(list(comparison.not_comparable))
             yield reason("not_comparable", "info", f"not compared: {names}")
+
+    def _change_of(self, delta: Delta) -> str:
+        """Return how the mean of a group changed, as the end of a phrase."""
+        if delta.value is None or delta.baseline is None or delta.effect is None:
+            return ""
+        before, now = plain(delta.baseline), plain(delta.value)
+        if delta.outcome != "regressed":
+            return f" from {before} to {now}"
+        is_cost = any(each.group == delta.group and each.better == "lower" for each in self.groups)
+        loss = delta.effect if is_cost else -delta.effect
+        if loss > 0 and before != now:
+            return f" by {plain(loss)}, from {before}"
+        return f" in single cases (mean {before} → {now})"
 
     def _together(self, comparison: Comparison) -> Iterator[Reason]:
         """Yield the result for all criteria combined, if no single criterion shows it."""
@@ -309,14 +322,6 @@ def _worse_cases(comparison: Comparison, delta: Delta) -> str:
         and (change.certain or change.suspected or change.change == "dropped")
     ]
     return f" ({listed(names)})" if names else ""
-
-
-def _change_of(delta: Delta) -> str:
-    if delta.value is None or delta.baseline is None or delta.effect is None:
-        return ""
-    if delta.outcome == "regressed":
-        return f" by {plain(abs(delta.effect))}, from {plain(delta.baseline)}"
-    return f" from {plain(delta.baseline)} to {plain(delta.value)}"
 
 
 def _gone(thing: Vanished) -> str:

@@ -1,5 +1,6 @@
 """Explanation of a verdict, computed from its report."""
 
+import math
 from collections.abc import Iterator
 from typing import Literal
 
@@ -168,7 +169,7 @@ def _blocks_from(delta: Delta, facts: CriterionFacts) -> float | None:
 
     The permutation test is close to a t-test on the differences of the cases, whose standard error
     is half the interval, divided by its quantile.  With few cases it is more exact than that, so
-    a drop that did block is known to be enough.
+    a drop that did block is known to be enough, and none needs to exceed what is possible.
     """
     least = delta.least
     if least is None or delta.level is None or not delta.visible:
@@ -181,7 +182,17 @@ def _blocks_from(delta: Delta, facts: CriterionFacts) -> float | None:
     error = (delta.interval[1] - delta.interval[0]) / 2 / t_quantile(0.975, freedom)
     needed = t_quantile(1 - min(delta.level, 0.5), freedom) * error
     found = least + needed if facts.max_growth is not None else max(least, needed)
-    return min(found, abs(delta.effect or found)) if delta.outcome == "regressed" else found
+    is_by_mean = delta.outcome == "regressed" and (delta.p_value or 0.0) <= delta.level
+    enough = abs(delta.effect or found) if is_by_mean else _largest_drop(delta, facts)
+    return min(found, enough)
+
+
+def _largest_drop(delta: Delta, facts: CriterionFacts) -> float:
+    """Return the drop to the worst possible score."""
+    if facts.interval is None or delta.baseline is None:
+        return math.inf
+    low, high = facts.interval
+    return high - delta.baseline if facts.better == "lower" else delta.baseline - low
 
 
 def _floors(report: Report, gate: GateOptions) -> Iterator[ExplainedFloor]:

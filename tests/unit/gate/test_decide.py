@@ -328,6 +328,13 @@ def test_a_regression_blocks_and_names_its_cases():
     assert message.endswith("these cases always scored the same before ('x')")
 
 
+def test_a_case_that_breaks_while_others_improve_is_no_drop_of_the_mean():
+    found = verdict("x 0\ny 1\nz 1", "x 1\ny 0\nz 0", "x 1\ny 0\nz 0")
+
+    (message,) = said(found, "blocks")
+    assert message.startswith("c on e with a regressed in single cases (mean 0.333 → 0.667): ")
+
+
 @pytest.mark.parametrize(
     ("choice", "outcome", "severity"),
     [("pass", "passed", "info"), ("warn", "passed", "warns"), ("fail", "failed", "blocks")],

@@ -67,6 +67,26 @@ def test_cases_that_changed_alike_do_not_tell_what_would_have_blocked(monkeypatc
     assert (only.visible, only.blocks_from) == (True, None)
 
 
+def test_the_drop_that_would_have_blocked_is_possible():
+    now = "a 1 1\nb 1 1\nc 0 1\nd 0 1\ne 1 1"
+    before = (
+        "a 0 1\nb 0 0\nc 1 1\nd 1 1\ne 0 1",
+        "a 1 1\nb 0 0\nc 1 1\nd 0 0\ne 1 1",
+    )
+    (only,) = explained(now, *before).criteria
+
+    assert only.blocks_from == pytest.approx(only.delta.baseline) == 0.6
+
+
+def test_a_case_that_blocks_does_not_make_a_small_drop_block():
+    noise = "\n".join(f"c{n} {n % 2} 0 1 0 1 1" for n in range(8))
+    found = explained(f"a 0 0 0 0 0 0\n{noise}", *[f"a 1 1 1 1 1 1\n{noise}"] * 4)
+    (only,) = found.criteria
+
+    assert (only.proven, found.verdict.outcome) == (1, "failed")
+    assert only.blocks_from > -only.delta.effect > 0
+
+
 def test_two_cases_can_never_block_by_their_mean():
     (only,) = explained("a 0\nb 1", "a 1\nb 0", "a 0\nb 1").criteria
 
