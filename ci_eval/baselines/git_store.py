@@ -42,7 +42,9 @@ class GitStore(FileStore):
 
     def place(self, context: RunContext) -> str:
         """Return the file, with a note to commit it."""
-        return f"{super().place(context)}; commit it: only committed runs are used"
+        ignored = context.clone.view.query("check-ignore", str(self._path(context)))
+        how = "remove it from .gitignore, then commit it" if ignored else "commit it"
+        return f"{super().place(context)}; {how}: only committed runs are used"
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the runs stored at the merge base, newest first."""

@@ -68,6 +68,14 @@ def test_it_is_read_where_the_change_began_whatever_is_in_the_work_tree(repo: Re
     assert repo.state() == before
 
 
+def test_who_stores_a_run_is_told_to_commit_it_and_that_git_ignores_it(repo: Repo) -> None:
+    assert STORE.place(context(repo.folder)).startswith("repo/base.json; commit it: ")
+
+    repo.write(".gitignore", "*.json\n")
+    told = STORE.place(context(repo.folder))
+    assert told.startswith("repo/base.json; remove it from .gitignore, then commit it: ")
+
+
 def test_main_goes_on_and_the_change_does_not_notice(repo: Repo) -> None:
     save(repo, "old")
     repo.on("change").commit("d")
