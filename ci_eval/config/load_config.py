@@ -7,12 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from ci_eval.config.config_document import DocumentReader
-from ci_eval.config.config_schema import REPORTS, ConfigFile, EvalSetSpec, MatrixRow, RunOptions
+from ci_eval.config.config_schema import (
+    REPORTS,
+    ConfigFile,
+    EvalSetSpec,
+    GateOptions,
+    MatrixRow,
+    RunOptions,
+)
 from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
 from ci_eval.config.engine_section import read_engine, without_engine
 from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge_section import read_judging, read_simulation
+from ci_eval.config.misplaced_keys import placed
 from ci_eval.config.open_evalset import reader_of
 from ci_eval.config.python_files import absent_file, host_of, not_run, python_file
 from ci_eval.config.validated_config import Config
@@ -97,8 +105,7 @@ class _Reader(DocumentReader):
         elif not ConfigFile.model_fields.keys() & raw.keys():
             self.problem(f"is not a configuration of ci-eval: {known_formats.described(raw)}")
             raw = {}
-        plain = {**raw, "run": without_engine(raw["run"])} if "run" in raw else raw
-        file = self.validated(ConfigFile, plain, ()) if raw else None
+        file = self.validated(ConfigFile, self._placed(raw), ()) if raw else None
         engine = read_engine(self, raw.get("run"))
         self._gcs = file.gcs if file else self._gcs
         dialect = raw.get("dialect") if raw.get("dialect") in DIALECTS else None
@@ -144,6 +151,12 @@ class _Reader(DocumentReader):
             warnings=tuple(self.problems),
         )
 
+    def _placed(self, raw: dict[str, Any]) -> dict[str, Any]:
+        """Return the file without misplaced keys, and without the options of the engine."""
+        kept = {**placed(self, ConfigFile, raw, ()), "run": without_engine(raw.get("run", {}))}
+        kept["run"] = placed(self, RunOptions, kept["run"], ("run",))
+        return {**kept, "gate": placed(self, GateOptions, raw.get("gate", {}), ("gate",))}
+
     def _remark(
         self, agents: Mapping[str, object], criteria: Mapping[str, AnyCriterion], read: Criteria
     ) -> None:
@@ -181,11 +194,7 @@ class _Reader(DocumentReader):
             self.problem(message, loc)
             return None
         model = points.agent[types[0]]
-        own = dict(self._with_gcs(model, spec))
-        for key in spec.keys() - model.model_fields.keys():
-            if close := get_close_matches(key, RunOptions.model_fields, n=1):
-                del own[key]
-                self.problem(f"unknown key. Did you mean `run.{close[0]}`?", (*loc, key))
+        own = placed(self, model, self._with_gcs(model, spec), loc, sections=("run",))
         return self.validated(model, own, loc)
 
     def _evalset(self, spec: Any, loc: Loc) -> EvalSetSpec | None:
@@ -290,6 +299,7 @@ class _Reader(DocumentReader):
             self.problem(str(exc), ("baseline", "store"))
             return None
         spec = {key: value for key, value in raw.items() if key != "store"}
+        spec = placed(self, model, spec, ("baseline",))
         return self.validated(model, self._with_gcs(model, spec), ("baseline",))
 
     def _with_gcs(self, model: type[Plugin], spec: dict[str, Any]) -> dict[str, Any]:

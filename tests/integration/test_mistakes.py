@@ -214,6 +214,15 @@ MISTAKES = [
         config=("home:answer", "home:answer\n    timeout: 5"),
     ),
     Mistake(
+        "options in the wrong section",
+        "validate",
+        [
+            "ci-eval.yaml:9: repeats: unknown key. Did you mean `run.repeats`?",
+            "ci-eval.yaml:10: gate.window: unknown key. Did you mean `baseline.window`?",
+        ],
+        config=("0.8\n", "0.8\nrepeats: 3\ngate: {window: 2}\n"),
+    ),
+    Mistake(
         "misspelt criteria",
         "validate",
         ["ci-eval.yaml:7: criterias: unknown key. Did you mean 'criteria'?\nCE"],
