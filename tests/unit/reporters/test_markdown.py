@@ -32,6 +32,7 @@ from ci_eval.records.findings import (
     Noted,
     NotedGroup,
     Reason,
+    ReasonKind,
     Report,
     Together,
     Totals,
@@ -309,11 +310,22 @@ def test_the_rest_is_folded() -> None:
         assert expected in folded
 
 
-def test_what_vanished_has_a_next_step_though_no_case_shows_it() -> None:
-    gone = (Vanished(kind="case", name="weighs", where="smoke"),)
-    report = compared(make_report("greets pass 0.9 was 0.9"), vanished=gone)
-    shown = comment(with_verdict(report, outcome="failed"))
-    assert "**Next:** restore what is gone, or accept it with `gate.on_vanished: warn`." in shown
+@pytest.mark.parametrize("text", ["greets pass 0.9 was 0.9", "greets fail 0.1 was 0.1"])
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [
+        ("vanished", "restore what is gone, or accept it with `gate.on_vanished: warn`."),
+        ("weakened_gate", "undo what weakens the gate."),
+        ("regressed", "reproduce it with "),
+    ],
+)
+def test_what_no_case_shows_has_a_next_step_of_its_own(
+    kind: ReasonKind, step: str, text: str
+) -> None:
+    reasons = (Reason(kind=kind, severity="blocks", message="it blocks"),)
+    shown = comment(with_verdict(make_report(text), outcome="failed", reasons=reasons))
+    is_shown = kind != "regressed" or "fail" in text
+    assert (f"**Next:** {step}" in shown) is is_shown
 
 
 def test_measures_have_a_table_of_their_own() -> None:
