@@ -218,10 +218,8 @@ class _Gate:
         if found and found.outcome in {"regressed", "inconclusive"} - outcomes:
             is_sure = found.outcome == "regressed"
             doubt = "" if is_sure else "; this may be noise"
-            message = (
-                f"the {found.criteria} blocking criteria combined are worse by "
-                f"{-found.effect:.3f} of their ranges{doubt}"
-            )
+            share = f"{-found.effect:.3f} of their ranges"
+            message = f"all blocking criteria combined are worse by {share}{doubt}"
             kind: ReasonKind = "regressed" if is_sure else "inconclusive"
             yield reason(kind, self._severity(found.outcome, "block"), message)
 

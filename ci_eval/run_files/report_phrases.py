@@ -155,7 +155,7 @@ def together(found: Together) -> str:
         "improved": f"better by {share}",
     }
     change = phrases.get(found.outcome, "within noise")
-    return f"all {found.criteria} blocking criteria combined: {change}"
+    return f"all blocking criteria combined: {change}"
 
 
 def trials(change: CaseChange) -> str:
