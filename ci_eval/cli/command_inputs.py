@@ -266,8 +266,11 @@ def baseline_for(config: Config, context: RunContext, meta: RunMeta) -> Baseline
     found = load_baseline(config, context, meta.commit and context.clone.view.commit(meta.commit))
     if found is None:
         return None
-    others = [past for past in found.runs if past.meta.run_id != meta.run_id]
-    return replace(found, runs=others)
+    return replace(
+        found,
+        runs=[past for past in found.runs if past.meta.run_id != meta.run_id],
+        history=[noted for noted in found.history if noted.run_id != meta.run_id],
+    )
 
 
 def judge_again(given: str, collected: Collected, config: str) -> tuple[Report, Config, RunContext]:

@@ -240,6 +240,18 @@ def test_a_stored_run_is_not_compared_with_itself(project):
     assert project.ci_eval("baseline", "diff", "--json").json is None
 
 
+@pytest.mark.parametrize("stored", [1, 2])
+def test_the_report_of_a_run_stays_the_same_once_it_is_stored(project, stored):
+    for _ in range(stored):
+        assert project.ci_eval("run", "--baseline-save").code == 0
+    names = ("comment.md", "junit.xml", "report.json", "summary.md")
+    before = [project.read(name) for name in names]
+
+    assert project.ci_eval("report").code == 0
+
+    assert [project.read(name) for name in names] == before
+
+
 def test_what_changed_is_told_case_by_case(two_runs):
     two_runs.evalset(GREETS, changed(REFUNDS, "Something else."))
     two_runs.traces(GREETS, REFUNDS)
