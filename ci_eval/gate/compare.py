@@ -294,11 +294,11 @@ def _outcome(group: Group, examined: Examined) -> tuple[Outcome, str]:
 
 def _with_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tuple[Outcome, str]]:
     if found.worse:
-        yield "regressed", "the merge base scores higher in the same job"
+        yield "regressed", "worse than the merge base in the same job"
     if broken.proven and group.all_fail(broken.proven):
         yield "regressed", "fails with this change, passes with the merge base in the same job"
     if broken.proven:
-        yield "regressed", "always lower than with the merge base in the same job"
+        yield "regressed", "always worse than with the merge base in the same job"
     if found.in_doubt:
         behind = "worse than the other criteria or the newest stored run"
         yield "inconclusive", "the drop may be noise" if found.effect < 0 else behind
@@ -324,7 +324,7 @@ def _without_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tupl
 def _suspicion(broken: Breaks, group: Group) -> str:
     if group.all_fail(broken.suspected):
         return f"always passed before, always fails now{_FEW}"
-    return f"lower, while hardly any other case differs from the baseline{_FEW}"
+    return f"worse, while hardly any other case differs from the baseline{_FEW}"
 
 
 def _gained(group: Group) -> bool:

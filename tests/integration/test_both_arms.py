@@ -413,7 +413,7 @@ def test_without_stored_runs_no_setting_skips_the_comparison(suite, gate):
     ended = suite.change("def answer(message):\n    return 'no no yes'\n")
 
     assert ended.code == 1, ended.out
-    assert "the merge base scores higher in the same job" in ended.out
+    assert "worse than the merge base in the same job" in ended.out
 
 
 def test_without_stored_runs_a_timeout_of_the_change_does_not_stop_the_merge_base(suite):

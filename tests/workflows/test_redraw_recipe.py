@@ -88,7 +88,7 @@ def test_shards_settle_the_doubt_and_the_last_merge_decides(
     assert merge.step("merge").outputs["verdict"] == "failed", told(merge)
     assert "merging 2 of 2 shards of redraw 1" in merge.step("merge").stderr
     (body,) = fake.bodies()
-    assert "the merge base scores higher in the same job" in body
+    assert "worse than the merge base in the same job" in body
 
 
 @pytest.mark.parametrize("action", VARIANTS)

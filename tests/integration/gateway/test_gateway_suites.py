@@ -82,7 +82,7 @@ def test_code_that_breaks_what_both_arms_replay_is_blocked(suite: Suite, models:
     ended = suite.ci_eval("run", "--models", mode)
 
     assert ended.code == 1, ended.out
-    assert "the merge base scores higher in the same job" in ended.out
+    assert "worse than the merge base in the same job" in ended.out
     assert len(models.requests) == asked
 
 

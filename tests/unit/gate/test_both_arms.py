@@ -63,7 +63,7 @@ def test_what_drops_against_the_merge_base_too_has_regressed():
     (delta,) = found.deltas
 
     assert (delta.outcome, delta.confirmed) == ("regressed", True)
-    assert delta.reason == "the merge base scores higher in the same job"
+    assert delta.reason == "worse than the merge base in the same job"
     assert delta.p_value == pytest.approx(2**-12)
 
 

@@ -123,7 +123,7 @@ def test_one_case_is_enough_to_compare_and_not_to_be_sure():
     (delta,) = compared("x 0.6", "x 0.9").deltas
 
     assert (delta.cases, delta.outcome, delta.interval) == (1, "inconclusive", None)
-    assert delta.reason.startswith("lower, while hardly any other case differs")
+    assert delta.reason.startswith("worse, while hardly any other case differs")
     # In one of two ways it is the lower one.
     assert delta.p_value == 0.5
     assert compared("x 0.6", "x 0.9", "x 0.9").deltas[0].outcome == "regressed"
