@@ -301,7 +301,7 @@ def _with_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tuple[O
         yield "regressed", "always worse than with the merge base in the same job"
     if found.in_doubt:
         behind = "worse than the other criteria or the newest stored run"
-        yield "inconclusive", "the drop may be noise" if found.effect < 0 else behind
+        yield "inconclusive", "this may be noise" if found.effect < 0 else behind
     if broken.suspected:
         yield "inconclusive", _suspicion(broken, group)
 
@@ -310,11 +310,11 @@ def _without_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tupl
     if broken.proven and group.steady:
         yield "regressed", "these cases always scored the same before"
     if found.worse:
-        yield "regressed", "the drop is larger than noise"
+        yield "regressed", "this is more than noise"
     if broken.proven:
         yield "regressed", "always passed before, always fails now; not explained by chance"
     if found.in_doubt:
-        yield "inconclusive", "the drop may be noise"
+        yield "inconclusive", "this may be noise"
     if broken.suspected and group.steady:
         yield "inconclusive", f"always scored the same before, worse now{_FEW}"
     if broken.suspected:

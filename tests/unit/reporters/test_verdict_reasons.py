@@ -5,7 +5,7 @@ from support.report_language import GROUP, compared, make_report
 from ci_eval.records.findings import Delta, Reason, Report
 from ci_eval.reporters._verdict_reasons import reasons_of
 
-NOISE = "the drop is larger than noise"
+NOISE = "this is more than noise"
 
 
 def regressed(*names: str, more: tuple[Reason, ...] = (), why: str = NOISE) -> Report:
