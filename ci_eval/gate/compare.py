@@ -192,7 +192,7 @@ def _unmatched_failures(groups: Sequence[Group], baseline: Sequence[Past]) -> It
         if group.facts.judges and (group.all_pairs or group.key.evalset not in known):
             for case, cell in group.unpaired():
                 if cell.status(group.facts) is Status.FAILED:
-                    yield f"{group.key.evalset}/{case}"
+                    yield f"{group.key.agent}/{group.key.evalset}/{case}"
 
 
 def _comparable(groups: Sequence[Group]) -> bool:

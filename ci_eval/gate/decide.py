@@ -141,19 +141,21 @@ class _Gate:
 
     def failed_before(self, comparison: Comparison | None) -> Iterator[Reason]:
         """Yield the number of failed cases that are not named as broken or suspected."""
+        deciding = {each.group for each in self.groups if each.tier == "block"}
         named_ones = {
-            each.place
+            "/".join(each.place)
             for each in (comparison.changes if comparison else ())
             if each.change == "newly_failing" and (each.certain or each.suspected)
+            if each.group in deciding and not each.excused
         }
-        unmatched = comparison.unmatched_failures if comparison else ()
-        if unmatched:
-            names = listed([each.partition("/")[2] for each in unmatched])
+        if unmatched := comparison.unmatched_failures if comparison else ():
+            names = listed(list(dict.fromkeys(each.split("/", 2)[-1] for each in unmatched)))
             message = f"new or changed, and below a threshold (does not block): {names}"
             yield reason("failed_cases", "warns", message)
-        others = self.totals.failed - len(named_ones) - len(unmatched)
+        named_ones.update(unmatched)
+        others = self.totals.failed - len(named_ones)
         if others > 0:
-            failed = counted(others, "other case" if named_ones or unmatched else "case")
+            failed = counted(others, "other case" if named_ones else "case")
             message = f"{failed} below a threshold (does not block: only getting worse does)"
             yield reason("failed_cases", "info", message)
 

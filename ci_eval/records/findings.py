@@ -170,7 +170,7 @@ class Comparison(Stored):
     added: tuple[str, ...] = ()
     """Cases that are not in the baseline, as `evalset/case`."""
     unmatched_failures: tuple[str, ...] = ()
-    """Failed cases that are new or whose content changed, as `evalset/case`."""
+    """Failed cases that are new or whose content changed, as `agent/evalset/case`."""
     vanished: tuple[Vanished, ...] = ()
     not_comparable: tuple[str, ...] = ()
     """Cases and criteria whose definition changed, with what changed."""

@@ -319,6 +319,19 @@ def test_with_a_baseline_old_failures_do_not_block():
     ]
 
 
+def test_a_new_case_that_fails_with_two_agents_is_no_other_case():
+    def of_both(text):
+        return Columns.of([*results(text), *results(text, agent="b")])
+
+    run, gate = meta(agents=("a", "b")), once()
+    now = of_both("x 1\ny 1\nnew 0")
+    comparison = compare(run, now, [Past(run, of_both("x 1\ny 1"))], gate)
+    found = decided(gate, run, now, comparison)
+
+    assert said(found, "warns") == ["new or changed, and below a threshold (does not block): new"]
+    assert said(found, "info") == []
+
+
 def test_a_regression_blocks_and_names_its_cases():
     found = verdict("x 0\ny 1\nz 1", SOLID, SOLID)
 
