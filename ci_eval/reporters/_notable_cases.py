@@ -193,9 +193,9 @@ class Findings:
 
     @property
     def newly_failing(self) -> int:
-        """The number of cases that failed less often in the baseline."""
+        """The number of cases that fail, and failed less often in the baseline."""
         return sum(
-            any(each.change.change == "newly_failing" for each in changes)
+            any(e.change.change == "newly_failing" and e.tier == "block" for e in changes)
             for changes in self._worsened.values()
         )
 

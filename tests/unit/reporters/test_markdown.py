@@ -328,6 +328,19 @@ def test_what_no_case_shows_has_a_next_step_of_its_own(
     assert (f"**Next:** {step}" in shown) is is_shown
 
 
+def test_a_case_that_fails_only_a_criterion_that_warns_is_none_of_the_failed() -> None:
+    report = make_report("refunds fail 0.2 was 0.2 / greets pass 0.9 was 0.9")
+    group = GROUP.model_copy(update={"criterion": "tone"})
+    delta = Delta(group=group, cases=2, value=0.5, baseline=1.0, outcome="regressed", tier="warn")
+    broke = CaseChange(
+        group=group, case="greets", change="newly_failing", value=0.0, baseline=1.0, certain=True
+    )
+    assert report.comparison
+    deltas = (*report.comparison.deltas, delta)
+    text = comment(compared(report, deltas=deltas, changes=(broke,)))
+    assert "1 of 2 cases passed · 1 broke · 1 other failed" in text
+
+
 def test_measures_have_a_table_of_their_own() -> None:
     report = regressed()
     group = GROUP.model_copy(update={"criterion": "tokens"})
