@@ -23,6 +23,8 @@ from ci_eval.run_files import report_phrases
 
 T = TypeVar("T")
 
+_NOT_IN_CASES = frozenset({"no_baseline", "unconfirmed", "vanished", "weakened_gate"})
+"""Kinds of reasons that no case of the run shows."""
 MAX_NAMED = 5
 """Maximum number of cases named with one cause of errors."""
 
@@ -319,9 +321,13 @@ class Findings:
         return Some(shown, len(affected))
 
     def first(self) -> Place | None:
-        """Return the case to look at first: one that decides the verdict, if there is any."""
+        """Return the case to look at first; `None` if no case shows what blocks."""
+        verdict = self.report.verdict
+        blocks = {each.kind for each in verdict.reasons if each.severity == "blocks"}
+        if blocks and blocks <= _NOT_IN_CASES:
+            return None
         order = [Status.FAILED, Status.ERROR]
-        if self.report.verdict.outcome == "incomplete":
+        if verdict.outcome == "incomplete":
             order.reverse()
         elif worse := [each for each in self._worsened if self._shown_as_worse(each)]:
             return min(worse, key=self._weight)

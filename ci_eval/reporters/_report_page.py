@@ -29,8 +29,6 @@ MAX_REASONS = 5
 _MAX_COMMAND = 200
 """Maximum length of a command to copy, in characters."""
 _ACCEPTED_DAYS = 60
-_NOT_IN_CASES = frozenset({"no_baseline", "unconfirmed", "vanished", "weakened_gate"})
-"""Kinds of reasons that no case of the run shows."""
 _LOG = re.compile(r"(https?://[\w.:-]+/[\w./~-]+)/(?:actions/runs|pipelines)/\d+", re.ASCII)
 _COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -224,11 +222,8 @@ def _gone(each: Vanished) -> str:
 
 
 def _try_command(report: Report, place: Place | None) -> str:
-    meta, verdict = report.meta, report.verdict
-    if not place or (verdict.outcome == "incomplete" and meta.missing_shards):
-        return ""
-    blocks = {each.kind for each in verdict.reasons if each.severity == "blocks"}
-    if blocks and blocks <= _NOT_IN_CASES:
+    meta = report.meta
+    if not place or (report.verdict.outcome == "incomplete" and meta.missing_shards):
         return ""
     command = ["run"]
     if len(meta.agents) > 1:
