@@ -5,13 +5,13 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from itertools import chain, groupby, islice
 from typing import Literal
 
 from ci_eval.records.cases import Json, Status
 from ci_eval.records.results import Score
 from ci_eval.reporters import _judge_evidence
+from ci_eval.text.bounded_diff import BoundedMatcher
 from ci_eval.text.sanitize import clean, one_line
 from ci_eval.text.word_diff import Words, word_diff
 
@@ -136,7 +136,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _compared(expected: list[str], actual: list[str]) -> tuple[str, ...]:
     """Return the lines that differ, with context; none if there are no differences."""
-    compared = SequenceMatcher(None, expected, actual, autojunk=False)
+    compared = BoundedMatcher(expected, actual)
     lines = []
     for number, group in enumerate(compared.get_grouped_opcodes(_CONTEXT)):
         if number or group[0][1]:

@@ -1,8 +1,9 @@
 """Differences between two texts, word by word."""
 
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
+
+from ci_eval.text.bounded_diff import BoundedMatcher
 
 MAX_WORDS = 2_000
 """Maximum number of words of each text to compare."""
@@ -24,7 +25,7 @@ def word_diff(expected: str, actual: str) -> Iterator[Words]:
     [('same', 'at'), ('removed', 'half'), ('added', 'full'), ('same', 'power')]
     """
     before, after = tuple(expected.split()[:MAX_WORDS]), tuple(actual.split()[:MAX_WORDS])
-    found = SequenceMatcher(None, before, after, autojunk=False)
+    found = BoundedMatcher(before, after)
     codes = found.get_opcodes()
     if found.ratio() < _ALIKE:
         codes = [("replace", 0, len(before), 0, len(after))]

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import SequenceMatcher
 from itertools import islice, zip_longest
 from typing import Any
 
 from ci_eval.records.cases import Json
+from ci_eval.text.bounded_diff import BoundedMatcher
 from ci_eval.text.sanitize import one_line
 
 MAX_COMPARED = 200
@@ -55,10 +55,11 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Json]]:
 def _change(path: str, before: Json, now: Json) -> Iterator[str]:
     """Yield the diff of one value; for texts, only the lines that differ."""
     olds, news = _lines(before), _lines(now)
-    matcher = SequenceMatcher(None, olds, news, autojunk=False)
     shown = 0
-    for tag, first, last, begin, end in matcher.get_opcodes():
+    for tag, first, last, begin, end in BoundedMatcher(olds, news).get_opcodes():
         for old, new in () if tag == "equal" else zip_longest(olds[first:last], news[begin:end]):
+            if old == new:
+                continue
             shown += 1
             if shown > MAX_CHANGES:
                 return
