@@ -9,6 +9,7 @@ from itertools import islice, product
 from typing import NamedTuple
 
 from ci_eval.config.config_schema import EvalSetSpec
+from ci_eval.config.evalset_names import distinct_names, suggested_pattern, without_cases
 from ci_eval.config.open_evalset import open_evalset, open_stored
 from ci_eval.config.python_files import host_of, open_built, python_file
 from ci_eval.config.selection import Meant, PlannedEvalSet, Selection, fits
@@ -28,7 +29,6 @@ from ci_eval.records.errors import (
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run import requirements
-from ci_eval.run.evalset_names import distinct_names, suggested_pattern, without_cases
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained, path_error, similar_path

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ci_eval.cli.evalset.evalset_argument import located
 from ci_eval.config.config_schema import EvalSetSpec
+from ci_eval.config.evalset_names import free_name
 from ci_eval.formats.sniff import without_ending
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.run.evalset_names import free_name
 from ci_eval.runtime.storage.adk_storage import EVALSET_SUFFIX as SUFFIX
 from ci_eval.runtime.storage.adk_storage import evalset_object
 from ci_eval.runtime.storage.gs_uri import SCHEME, Place, is_place

@@ -9,11 +9,11 @@ from pathlib import PurePosixPath
 from ci_eval.agents.recorded_agent import Recorded
 from ci_eval.cli.init.repository_survey import FoundEvalSet, Survey
 from ci_eval.cli.init.surveyed_agents import KINDS, FoundAgent
+from ci_eval.config.evalset_names import unique_names
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.recordings.adk_result import AdkResult
 from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.trials import Recording, Trial, TrialKey
-from ci_eval.run.evalset_names import unique_names
 from ci_eval.runtime.context import RunContext
 
 _OF_ADK = ".evalset_result.json"

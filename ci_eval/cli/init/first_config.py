@@ -28,10 +28,10 @@ from ci_eval.cli.init.repository_survey import (
 )
 from ci_eval.cli.init.surveyed_agents import FoundAgent
 from ci_eval.config.criterion_names import Dialect
+from ci_eval.config.evalset_names import free_name, unique_names
 from ci_eval.formats.sniff import ENDINGS, SURE_ENDINGS
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.run.evalset_names import free_name, unique_names
 from ci_eval.run.requirements import UnjudgedCase
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import counted

@@ -9,10 +9,10 @@ from ci_eval.cli.init.repository_survey import FoundEvalSet
 from ci_eval.config import presets
 from ci_eval.config.criterion_names import Dialect, resolve
 from ci_eval.config.eval_config import read_eval_config
+from ci_eval.config.evalset_names import free_name
 from ci_eval.plugins.points import WorkerCriterion
 from ci_eval.records.cases import Invocation, Json
 from ci_eval.records.errors import Problem
-from ci_eval.run.evalset_names import free_name
 
 _TRAJECTORY = "adk/tool_trajectory_avg_score"
 _RESPONSE = "adk/response_match_score"

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.config.criterion_names import NAME
+from ci_eval.config.evalset_names import free_name, unique_names, without_cases
 from ci_eval.formats.sniff import ENDINGS
-from ci_eval.run.evalset_names import free_name, unique_names, without_cases
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
