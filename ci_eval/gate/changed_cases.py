@@ -1,10 +1,12 @@
 """Cases whose content a change alters or removes, according to git."""
 
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from ci_eval.config.evalset_names import without_cases
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.gate.changed_files import differs
 from ci_eval.gate.earlier_config import EarlierConfig, linked
@@ -82,10 +84,17 @@ def removed_files(
     `folder` is that of the earlier configuration, from the top of the repository.
     """
     for name, spec in before.section("evalsets").items():
-        given = spec.get("path") if isinstance(spec, Mapping) else spec
-        pattern = (folder / str(given)).parts
-        for path in removed if has_pattern(str(given)) else ():
-            parts = PurePosixPath(path).parts
-            alike = "**" in pattern or len(parts) == len(pattern)
-            if alike and fnmatchcase(path, str(PurePosixPath(*pattern))):
+        given, _ = without_cases(str(spec.get("path") if isinstance(spec, Mapping) else spec))
+        pattern = posixpath.normpath(folder / given).split("/")
+        for path in removed if has_pattern(given) else ():
+            if _fits(path.split("/"), pattern):
                 yield f"evalset {name}: {path} is removed"
+
+
+def _fits(path: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Return True if a glob pattern finds a path; `**` stands for any number of directories."""
+    if not pattern or not path:
+        return not path and all(each == "**" for each in pattern)
+    if pattern[0] == "**":
+        return _fits(path, pattern[1:]) or _fits(path[1:], pattern)
+    return fnmatchcase(path[0], pattern[0]) and _fits(path[1:], pattern[1:])

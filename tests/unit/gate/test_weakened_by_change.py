@@ -404,6 +404,26 @@ def test_a_file_that_a_pattern_fitted_is_missed(repo):
     assert said(repo) == ["evalset e: evals/b.yaml is removed"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("evals/**/*.yaml", "evals/b.yaml"),
+        ("evals/**/*.yaml", "evals/one/two/b.yaml"),
+        ("**/*.evalset.yaml", "b.evalset.yaml"),
+        ("evals/*.yaml:case1", "evals/b.yaml"),
+        ("more/../evals/*.yaml", "evals/b.yaml"),
+        ("evals/**", "evals/one/b.yaml"),
+    ],
+)
+def test_a_file_is_missed_if_globbing_found_it(repo, pattern, path):
+    config = CONFIG.replace("e.json", f'"{pattern}"')
+    repo.commit(**{"ci-eval.yaml": config, "evals/a.yaml": CASES, path: CASES})
+    repo.on("work").git("rm", "--quiet", path)
+    repo.commit()
+
+    assert said(repo) == [f"evalset e: {path} is removed"]
+
+
 def test_what_is_behind_a_link_is_compared_as_well(repo):
     (repo.folder / "evals").symlink_to("data")
     (repo.folder / "ci-eval.yaml").symlink_to("conf.yaml")
