@@ -1,10 +1,12 @@
 """Output paths: folders that one process writes to at a time, and files of one kind."""
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from ci_eval.records.errors import UsageError
 from ci_eval.run_files.file_names import LOCK_FILE, make_report_folder
@@ -30,19 +32,15 @@ def only_writer(folder: Path) -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    import fcntl
-
     is_new = not folder.is_dir()
     make_report_folder(folder)
-    with lock.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            message = f"another ci-eval process is writing to {folder}"
-            hint = "wait until it ends, or name another folder with --out"
-            raise UsageError(message, hint=hint) from exc
-        except OSError:
-            pass  # the file system has no locks
+    try:
+        file = _locked(lock)
+    except BlockingIOError as exc:
+        message = f"another ci-eval process is writing to {folder}"
+        hint = "wait until it ends, or name another folder with --out"
+        raise UsageError(message, hint=hint) from exc
+    with file:
         try:
             yield
         finally:
@@ -50,6 +48,33 @@ def only_writer(folder: Path) -> Iterator[None]:
             with suppress(OSError):  # an agent may have removed it
                 if is_new and [each.name for each in folder.iterdir()] == [".gitignore"]:
                     shutil.rmtree(folder)
+
+
+def _locked(path: Path) -> IO[str]:
+    """Open a lock file, with the lock held.
+
+    Raises:
+        BlockingIOError: another process holds it.
+
+    """
+    if sys.platform == "win32":
+        return path.open("a")
+    import fcntl
+
+    while True:
+        file = path.open("a")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise
+        except OSError:
+            return file  # the file system has no locks
+        # Another process may have removed the file before it released the lock.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        file.close()
 
 
 def refuse_recording(given: str | None) -> None:

@@ -187,13 +187,19 @@ class LineFile:
     def _locked(self) -> Iterator[int]:
         """Open the file for appending, with the lock held."""
         file = self._open_locked()
-        while os.fstat(file).st_ino != self._path.stat().st_ino:  # the file was replaced meanwhile
+        while not self._is_current(file):  # the file was replaced meanwhile
             os.close(file)
             file = self._open_locked()
         try:
             yield file
         finally:
             os.close(file)
+
+    def _is_current(self, file: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file), self._path.stat())
+        except FileNotFoundError:
+            return False
 
     def _open_locked(self) -> int:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NONBLOCK | getattr(os, "O_BINARY", 0)

@@ -1,0 +1,25 @@
+"""Folders that one process writes to at a time."""
+
+import fcntl
+
+import pytest
+
+from ci_eval.cli.output_paths import only_writer
+from ci_eval.records.errors import UsageError
+
+
+def test_a_lock_file_that_its_holder_removed_is_no_lock(tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+    real, waited = fcntl.flock, []
+
+    def flock(file, flags):
+        # Between opening the file and locking it, its holder removes it and ends.
+        if not waited:
+            waited.append((folder / ".lock").unlink())
+        real(file, flags)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    refused = pytest.raises(UsageError, match="another ci-eval process is writing to")
+    with only_writer(folder), refused, only_writer(folder):
+        pass
+    assert waited
