@@ -316,9 +316,9 @@ def model_calls(found: Metered) -> str:
 def _many(count: int) -> str:
     """Return a large number in thousands or millions.
 
-    >>> _many(950), _many(120_400), _many(1_250_000)
-    ('950', '120k', '1.25M')
+    >>> _many(950), _many(120_400), _many(999_600), _many(1_250_000)
+    ('950', '120k', '1M', '1.25M')
     """
     if count < 10_000:
         return f"{count:,}"
-    return f"{count / 1e3:.0f}k" if count < 1e6 else f"{count / 1e6:.3g}M"
+    return f"{count / 1e3:.0f}k" if count < 999_500 else f"{count / 1e6:.3g}M"

@@ -43,7 +43,8 @@ def losses(
     originals, kept = list(before), list(after)
     wanted, found = ([case.eval_id for case in cases] for cases in (originals, kept))
     if wanted != found:
-        changed = ", ".join(map(repr, (set(wanted) - set(found)) or found[:MAX_NAMED]))
+        lost = [each for each in wanted if each not in set(found)]
+        changed = ", ".join(map(repr, (lost or found)[:MAX_NAMED]))
         message = f"would not contain the same cases as before: {changed}"
         raise EvalSetError(message, file=shown)
     parts: dict[str, list[str]] = {}

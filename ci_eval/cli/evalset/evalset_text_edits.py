@@ -224,7 +224,9 @@ class _YamlList:
         return self._spliced(begin, end, left)
 
     def _spliced(self, begin: int, end: int, new: list[str]) -> str:
-        return "\n".join([*self._lines[:begin], *new, *self._lines[end:]]) + "\n"
+        end_of_line = "\r" * ("\r\n" in self._text)
+        lines = [line + end_of_line for item in new for line in item.split("\n")]
+        return "\n".join([*self._lines[:begin], *lines, *self._lines[end:]]) + "\n"
 
     def _indent(self) -> str:
         found = _ITEM.match(self._lines[self._starts[0]])

@@ -85,6 +85,14 @@ def test_line_ends_stay_as_they_are():
     assert added.count("\n") == added.count("\r\n")
 
 
+def test_line_ends_of_yaml_stay_as_they_are():
+    text = "cases:\r\n  - id: a\r\n    prompt: Hi\r\n"
+    added = cases_in(text, "yaml").add([{"id": "b", "prompt": "Ho", "expected": "Hi"}])
+
+    assert added.startswith(text)
+    assert added.count("\n") == added.count("\r\n") > 3
+
+
 def test_lines_are_edited_one_by_one():
     text = '{"id": "a"}\n\n{"id":"b"}'
 
