@@ -180,7 +180,8 @@ def part(plan: Plan, shard: Shard, planned: ShardPlan | None) -> Plan:
     """Return the part of `plan` that a shard runs, with its share of limits and budgets.
 
     Raises:
-        UsageError: there are fewer cases than shards, or the plan does not assign every case once.
+        UsageError: there are fewer cases or calls than shards, or the plan does not assign every
+            case once.
 
     """
     places = _places(plan, shard.total)
@@ -229,8 +230,11 @@ def _divided_limits(options: JudgeOptions | ModelOptions, shard: Shard) -> dict[
     for name in ("requests_per_minute", "tokens_per_minute", "max_cost_usd"):
         if (most := getattr(options, name)) is not None:
             update[name] = most / shard.total
-    if options.max_calls is not None:
-        update["max_calls"] = _share(options.max_calls, shard)
+    if (most := options.max_calls) is not None:
+        if 0 < most < shard.total:  # a shard without any call could not measure its cases
+            message = f"`max_calls: {most}` cannot be divided into {shard.total} shards"
+            raise UsageError(f"{message}; use {most} or fewer")
+        update["max_calls"] = _share(most, shard)
     return update
 
 

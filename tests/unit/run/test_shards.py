@@ -11,6 +11,7 @@ from support.project import GREETS
 from ci_eval.config.load_config import load
 from ci_eval.config.validated_config import Config
 from ci_eval.llm.gateway.gateway_clients import gateway_options
+from ci_eval.records.errors import UsageError
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.shards import config_of, dealt, durations, noise_of
@@ -22,11 +23,11 @@ CONFIG = """\
 agents:
   bot:
     python: "shop:answer"
-    models: {max_calls: 8, max_cost_usd: 3, requests_per_minute: 60, tokens_per_minute: 600}
+    models: {max_calls: 83, max_cost_usd: 3, requests_per_minute: 60, tokens_per_minute: 600}
 evalsets: {smoke: smoke.evalset.json}
 criteria: {response_match_score: 0.5}
 run: {concurrency: 10}
-judge: {max_calls: 7, max_cost_usd: 2, requests_per_minute: 90, tokens_per_minute: 900}
+judge: {max_calls: 72, max_cost_usd: 2, requests_per_minute: 90, tokens_per_minute: 900}
 """
 
 
@@ -44,14 +45,21 @@ def test_the_parts_of_all_shards_are_the_limits_of_the_suite(config: Config, tot
     parts = [config_of(config, Shard(number, total)) for number in range(1, total + 1)]
     judging = [each.judging.options for each in parts]
     assert sum(each.run.concurrency for each in parts) == 10
-    assert sum(each.max_calls or 0 for each in judging) == 7
+    assert sum(each.max_calls or 0 for each in judging) == 72
     assert sum(each.max_cost_usd or 0 for each in judging) == pytest.approx(2)
     assert sum(each.requests_per_minute or 0 for each in judging) == pytest.approx(90)
     assert sum(each.tokens_per_minute or 0 for each in judging) == pytest.approx(900)
     models = [gateway_options(each.agents["bot"]) for each in parts]
     names = ("max_calls", "max_cost_usd", "requests_per_minute", "tokens_per_minute")
     whole = [sum(getattr(each, name) for each in models) for name in names]
-    assert whole == pytest.approx([8, 3, 60, 600])
+    assert whole == pytest.approx([83, 3, 60, 600])
+
+
+def test_no_shard_is_left_without_a_call(config: Config) -> None:
+    with pytest.raises(UsageError) as caught:
+        config_of(config, Shard(1, 73))
+    said = "`max_calls: 72` cannot be divided into 73 shards; use 72 or fewer"
+    assert str(caught.value) == said
 
 
 def test_no_shard_is_left_without_a_trial_at_once(config: Config) -> None:
