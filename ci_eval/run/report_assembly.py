@@ -29,6 +29,7 @@ from ci_eval.run_files.file_names import (
 )
 from ci_eval.run_files.run_file import read_run, redacted, replacing
 from ci_eval.run_files.score_table import Columns, Past
+from ci_eval.run_files.stored_document import write_record
 from ci_eval.text.redact import Secrets
 
 MAX_WORST = 100
@@ -54,8 +55,7 @@ def write_report(
     base = run.traces.parent / BASE_FOLDER / RUN_FILE if run.traces else None
     is_compared = base and base.is_file()
     before = redacted(read_run(base, shown=str(base)), secrets) if base and is_compared else None
-    with replacing(folder / REPORT_FILE) as file:
-        file.write(report.model_dump_json(indent=1) + "\n")
+    write_record(report, folder / REPORT_FILE)
     for name in points.reporter:
         if name not in configured and points.reporter[name].optional:
             continue

@@ -16,7 +16,6 @@ from ci_eval.records.bounds import MAX_ROUND, Count, Repeat, Round, Seconds, Tot
 from ci_eval.records.cases import SCHEMA_VERSION, Stored
 from ci_eval.records.trials import Place
 from ci_eval.run_files.report_phrases import listed
-from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.stored_document import parsed, validated
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.yaml_files import read_text
@@ -196,12 +195,6 @@ class ShardReport(Stored):
         return self.total, self.assignment, self.redraw
 
 
-def write_plan(plan: ShardPlan, path: Path) -> None:
-    """Write a plan."""
-    with replacing(path) as file:
-        file.write(plan.model_dump_json(indent=1) + "\n")
-
-
 def read_plan(path: Path, *, shown: str) -> ShardPlan:
     """Read a plan.
 
@@ -212,12 +205,6 @@ def read_plan(path: Path, *, shown: str) -> ShardPlan:
     text = read_text(path, shown=shown, most=_MAX_TEXT)
     found = parsed(text, shown=shown, what="plan of shards", key="shards")
     return validated(found, ShardPlan, shown=shown)
-
-
-def write_shard_report(report: ShardReport, path: Path) -> None:
-    """Write the facts of a finished shard."""
-    with replacing(path) as file:
-        file.write(report.model_dump_json(indent=1) + "\n")
 
 
 def read_shard_report(path: Path, *, shown: str) -> ShardReport:

@@ -1,17 +1,24 @@
-"""Reading of JSON documents that ci-eval wrote, which may be untrusted."""
+"""JSON documents that ci-eval writes and reads; those that it reads may be untrusted."""
 
+from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from ci_eval.records.cases import Stored
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.run_files.run_file import check_version
+from ci_eval.run_files.run_file import check_version, replacing
 from ci_eval.text.json_stream import Element
 from ci_eval.text.json_text import RESULT_DEPTH, JsonText, NotJsonError, parse_json
 from ci_eval.text.validation_messages import explain
 
 M = TypeVar("M", bound=Stored)
+
+
+def write_record(record: Stored, path: Path) -> None:
+    """Write a record as an indented document, or leave the file as it is."""
+    with replacing(path) as file:
+        file.write(record.model_dump_json(indent=1) + "\n")
 
 
 def parsed(text: str, *, shown: str, what: str, key: str) -> JsonText:

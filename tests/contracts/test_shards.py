@@ -19,7 +19,8 @@ from ci_eval.run.pipeline import run, run_shard
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run_files.file_names import SHARD_FILE
 from ci_eval.run_files.run_file import read_run
-from ci_eval.run_files.shard_files import Shard, ShardReport, write_shard_report
+from ci_eval.run_files.shard_files import Shard, ShardReport
+from ci_eval.run_files.stored_document import write_record
 from ci_eval.runtime.context import RunContext
 
 CONFIG = """\
@@ -105,7 +106,7 @@ def merged(project: Project, total: int, *, planned: bool, seed: int) -> dict[st
             total=total,
             trials=done.collected.tally.trials,
         )
-        write_shard_report(report, folder / SHARD_FILE)
+        write_record(report, folder / SHARD_FILE)
         folders.append(folder)
     random.Random(seed).shuffle(folders)
     run(whole, context, Outputs(project.folder / "merged"), gathered(folders, manifest))

@@ -30,7 +30,8 @@ from ci_eval.run.arms import base_folder
 from ci_eval.run.collect import Outputs
 from ci_eval.run.merged_shards import InDoubtError, gathered
 from ci_eval.run.rerun import why_none
-from ci_eval.run_files.shard_files import ShardPlan, write_plan
+from ci_eval.run_files.shard_files import ShardPlan
+from ci_eval.run_files.stored_document import write_record
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import counted
 
@@ -98,7 +99,7 @@ def _leave_doubt(
     plan: ShardPlan, file: str, folder: Path, context: RunContext, *, as_json: bool
 ) -> int:
     """Write the plan of the trials that would settle the verdict, and report no verdict."""
-    write_plan(plan, Path(file))
+    write_record(plan, Path(file))
     shown = shards_json(plan)
     if as_json:
         print_json({"redraw": plan.redraw and plan.redraw.number, **shown})

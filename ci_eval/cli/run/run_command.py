@@ -28,7 +28,7 @@ from ci_eval.records.findings import Report
 from ci_eval.run.collect import Outputs
 from ci_eval.run.report_assembly import clear
 from ci_eval.run_files.file_names import CASSETTES_FOLDER, SHARD_FILE, remove_files
-from ci_eval.run_files.shard_files import write_shard_report
+from ci_eval.run_files.stored_document import write_record
 from ci_eval.runtime.path_checks import refuse_links_out
 
 
@@ -118,7 +118,7 @@ def _shard(config: str, folder: Path, options: dict[str, Any]) -> int | None:
         console.say("run again with --resume to continue from there")
         return None
     report = context.secrets.cleaned(option.report_of(done, folder))
-    write_shard_report(report, folder / SHARD_FILE)
+    write_record(report, folder / SHARD_FILE)
     if options["as_json"]:
         print_json(report.model_dump(mode="json"))
     else:
