@@ -55,20 +55,20 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
         raise UsageError("no such file", file=str(path), hint=hint)
     run = read_run(path, shown=str(path))
     found = _selected(run, case, agent, evalset)
-    shown = list(found)[:MAX_CASES]
-    traces = {place: read_traces(observed, place) if has_traces else {} for place in shown}
+    shown = list(found) if as_json else list(found)[:MAX_CASES]
+    traces = read_traces(observed, set(shown)) if has_traces else {}
     secrets = command_inputs.secrets_of(run)
     if as_json:
-        every = (each for results in found.values() for each in results)
-        print_json([_as_json(each, traces, secrets) for each in every])
+        every = (each for place in shown for each in found[place])
+        print_json([_as_json(each, traces.get(each.key), secrets) for each in every])
         return ExitCode.PASSED
     report_path = folder / REPORT_FILE
     report = read_report(report_path, shown=str(report_path)) if report_path.exists() else None
-    for place, trials in traces.items():
-        for line in _case_lines(run, report, found[place], trials, secrets):
+    for place in shown:
+        for line in _case_lines(run, report, found[place], traces, secrets):
             console.out_spans(line)
-    if len(found) > len(traces):
-        console.out(f"… and {len(found) - len(traces)} more cases")
+    if len(found) > len(shown):
+        console.out(f"… and {counted(len(found) - len(shown), 'more case')}")
     age = age_s(run.meta.created, time.time())
     ago = "" if age is None else f", {duration(age)} ago"
     console.out(f"from the run {run.meta.run_id} in {terminal(out)}{ago}")
@@ -104,10 +104,7 @@ def _selected(
     return found
 
 
-def _as_json(
-    result: TrialResult, traces: dict[Place, dict[TrialKey, Trace]], secrets: Secrets
-) -> dict[str, object]:
-    trace = traces.get(result.key.place, {}).get(result.key)
+def _as_json(result: TrialResult, trace: Trace | None, secrets: Secrets) -> dict[str, object]:
     observed = (
         secrets.cleaned(trace).model_dump(mode="json", exclude_defaults=True) if trace else None
     )

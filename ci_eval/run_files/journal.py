@@ -6,7 +6,7 @@ is killed, at most the last line is broken, and a broken line is dropped on read
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -37,14 +37,14 @@ def trace_line(trace: Trace, **more: Json) -> str:
     return _line(row | more)
 
 
-def read_traces(path: Path, place: Place) -> dict[TrialKey, Trace]:
-    """Return the traces of an agent on a case of an evalset; the last one of each repeat counts.
+def read_traces(path: Path, places: Container[Place]) -> dict[TrialKey, Trace]:
+    """Return the traces of agents on these cases; the last one of each repeat counts.
 
     Lines that are damaged, or too long, are left out.
     """
     found: dict[TrialKey, Trace] = {}
     for key, row, _ in _traces(path):
-        trace = trace_of(key, row) if key.place == place else None
+        trace = trace_of(key, row) if key.place in places else None
         if trace:
             found[key] = trace
     return found

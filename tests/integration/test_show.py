@@ -115,6 +115,18 @@ def test_a_pattern_selects_cases_and_repeats_that_are_alike_are_shown_once(proje
     assert len([line for line in lines if line.startswith("PASSED repeats 1, 2, which are")]) == 3
 
 
+def test_text_has_the_first_cases_and_json_all_with_their_traces(project, monkeypatch):
+    monkeypatch.setattr("ci_eval.cli.show_command.MAX_CASES", 2)
+    project.traces(GREETS, REFUNDS, TRACKS)
+    project.ci_eval("run")
+
+    assert "… and 1 more case\n" in project.ci_eval("show", "*").out
+
+    rows = project.ci_eval("show", "*", "--json").json
+    assert len(rows) == 3
+    assert all(row["trace"]["invocations"] for row in rows)
+
+
 def test_the_change_since_the_baseline_is_shown(project):
     project.add("baseline: {store: file}\n")
     for _ in range(2):
