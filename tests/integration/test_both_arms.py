@@ -14,6 +14,7 @@ def suite(tmp_path: Path) -> Suite:
     return Suite(tmp_path / "shop")
 
 
+@pytest.mark.slow
 def test_an_agent_that_answers_nothing_right_any_more_blocks(suite):
     suite.begin(5)
     ended = suite.change("def answer(message):\n    return 'no'\n")
@@ -24,6 +25,7 @@ def test_an_agent_that_answers_nothing_right_any_more_blocks(suite):
     assert suite.report()["comparison"]["base_trials"] > 0
 
 
+@pytest.mark.slow
 def test_the_only_case_of_a_suite_blocks_if_it_is_broken(suite):
     suite.begin(1)
     ended = suite.change("def answer(message):\n    return 'no'\n")
@@ -32,6 +34,7 @@ def test_the_only_case_of_a_suite_blocks_if_it_is_broken(suite):
     assert "'c0'" in ended.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gate", "code"), [("{}", 1), ("{confirm: candidate}", 0)])
 def test_the_only_score_that_fell_and_still_passes_does_not_end_as_passed(suite, gate, code):
     config = CONFIG.replace("0.8", "0.5") + f"gate: {gate}\n"
@@ -58,6 +61,7 @@ def test_a_broken_case_that_is_run_alone_fails_as_in_the_whole_suite(suite):
     assert (ended.code, "'c3'" in ended.out) == (1, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gate", ["{mode: threshold, %s}", "{on_vanished: pass, %s}"])
 def test_a_change_that_removes_what_blocks_it_may_fail_beside_a_stored_run(suite, gate):
     strict = CONFIG.replace("0.8}", "0.8, ci/exact_match: 1.0}")
@@ -171,6 +175,7 @@ def test_a_merge_base_that_the_clone_lacks_is_named_and_the_change_is_judged_alo
     assert not shallow.base_run.exists()
 
 
+@pytest.mark.slow
 def test_a_clone_without_the_base_branch_cannot_tell_what_a_change_weakens(suite, tmp_path):
     suite.begin(3, **{"ci-eval.yaml": CONFIG + "gate: {on_loosened: fail}\n"})
     loose = CONFIG.replace("0.8", "0.1") + "gate: {mode: threshold}\n"
@@ -258,6 +263,7 @@ for line in sys.stdin:
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "code"),
     some(
@@ -462,6 +468,7 @@ def test_cases_that_a_change_renames_all_block_without_stored_runs_too(suite):
     assert "in the baseline but not in this run: case 'c0' on smoke" in ended.out
 
 
+@pytest.mark.slow
 def test_a_case_that_a_change_removes_or_renames_blocks_without_stored_runs_too(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(5, **{"ci-eval.yaml": config})
@@ -512,6 +519,7 @@ def test_no_template_of_a_change_leaves_out_that_it_weakens_its_gate(suite):
     assert not rest.strip()
 
 
+@pytest.mark.slow
 def test_what_is_not_ours_in_the_output_folder_stays(suite):
     suite.begin(3)
     mine = suite.folder / "out/base/mine.txt"
@@ -563,6 +571,7 @@ def test_power_counts_on_the_merge_base_where_it_can_be_run(suite):
         assert (power.code, told in power.out) == (0, False)
 
 
+@pytest.mark.slow
 def test_a_store_of_nothing_says_why_there_is_nothing_to_compare_with(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(5, **{"bot.py": "raise SystemExit('not ready')\n", "ci-eval.yaml": config})
@@ -633,6 +642,7 @@ def test_a_resumed_run_tries_nothing_again_in_either_arm(suite):
     assert len(log.read_text()) == tried
 
 
+@pytest.mark.slow
 def test_a_stored_run_is_judged_again_with_both_of_its_arms(suite):
     suite.begin(5)
     suite.change("def answer(text):\n    return 'no' if '3' in text else 'yes'\n")
@@ -677,6 +687,7 @@ def test_where_no_case_can_be_compared_those_below_a_threshold_are_shown_to_bloc
         assert "\N{WHITE HEAVY CHECK MARK}" not in text
 
 
+@pytest.mark.slow
 def test_a_run_says_if_it_is_of_a_part_of_the_suite_or_of_uncommitted_changes(suite):
     suite.begin(3)
     whole = suite.ci_eval("run")

@@ -14,6 +14,7 @@ from servers.loopback import CUT, DROPPED, HTML, Reply, Request, as_json, closed
 from servers.openai import FakeOpenAI, completion
 from support.adk_command import Shop
 from support.project import CASES, GREETS, Project, case, changed, turn
+from support.slow_params import some
 
 # google-genai extends a class of aiohttp that does not want to be extended.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
@@ -200,7 +201,7 @@ def test_a_prompt_under_a_name_that_nobody_asks_with_is_a_mistake(project: Proje
     assert "Did you mean 'adk/final_response_match_v2'?" in ended.err
 
 
-@pytest.mark.parametrize("mode", ["refuses", "drops", "fails", "hangs"])
+@pytest.mark.parametrize("mode", some(["refuses", "drops", "fails", "hangs"], 1))
 def test_with_the_provider_down_there_is_no_verdict_within_the_time_allowed(
     project: Project, gemini: Judging, monkeypatch, mode
 ):
@@ -344,6 +345,7 @@ def test_an_answer_that_is_no_answer_is_an_error_and_never_a_score(project, gemi
     assert "could not be used" in gemini.requests[-1].body["contents"][0]["parts"][0]["text"]
 
 
+@pytest.mark.slow
 def test_a_response_of_5_mb_is_an_error_and_costs_nothing(project: Project, gemini: Judging):
     project.config(CONFIG.replace("  response_match_score: 0.5\n", ""))
     project.evalset(GREETS)

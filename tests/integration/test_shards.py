@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.documents import essence
 from support.git_suites import CONFIG, Suite, evalset
+from support.slow_params import some
 
 BREAKS = """\
 import time
@@ -70,6 +71,7 @@ def test_merged_shards_are_the_run_of_one_machine(suite, planned):
     assert essence(suite, "merged") == essence(suite, "whole")
 
 
+@pytest.mark.slow
 def test_with_no_stored_run_every_shard_tries_its_cases_with_the_merge_base(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(12, **{"ci-eval.yaml": config})
@@ -84,6 +86,7 @@ def test_with_no_stored_run_every_shard_tries_its_cases_with_the_merge_base(suit
     assert essence(suite, "merged") == essence(suite, "whole")
 
 
+@pytest.mark.slow
 def test_a_shard_without_cases_tries_nothing_with_the_merge_base(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(4, **{"ci-eval.yaml": config})
@@ -95,6 +98,7 @@ def test_a_shard_without_cases_tries_nothing_with_the_merge_base(suite):
     assert suite.ci_eval("merge", *folders, "--out", "merged").code == 0
 
 
+@pytest.mark.slow
 def test_cases_that_a_change_renames_are_missing_in_shards_too(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(3, **{"ci-eval.yaml": config})
@@ -105,6 +109,7 @@ def test_cases_that_a_change_renames_are_missing_in_shards_too(suite):
     assert "in the baseline but not in this run: case 'c0' on smoke" in ended.out
 
 
+@pytest.mark.slow
 def test_shards_of_another_merge_base_are_refused(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(12, **{"ci-eval.yaml": config})
@@ -122,6 +127,7 @@ def test_shards_of_another_merge_base_are_refused(suite):
     assert "run all shards again" in ended.err
 
 
+@pytest.mark.slow
 def test_uncommitted_changes_of_a_shard_are_not_forgotten(suite):
     suite.begin(6)
     suite.write("bot.py", "def answer(message):\n    return 'yes' + ''\n")
@@ -211,6 +217,7 @@ def test_a_killed_shard_is_resumed(suite):
     assert (ended.code, "reused 4 trials" in ended.err) == (0, True)
 
 
+@pytest.mark.slow
 def test_a_shard_is_not_resumed_over_the_report_of_another(suite):
     suite.begin(9)
     second = max(in_shards(suite, 2))
@@ -325,7 +332,7 @@ def made_folder(path: Path) -> None:
     path.mkdir()
 
 
-@pytest.mark.parametrize("change", [Path.unlink, emptied, shortened, made_folder])
+@pytest.mark.parametrize("change", some([Path.unlink, emptied, shortened, made_folder], 1))
 def test_a_merge_warns_of_missing_conversations_of_a_shard(divided, tmp_path, change):
     suite = copy_of(divided, tmp_path)
     traces = suite.folder / "shards/2/traces.jsonl"
@@ -387,6 +394,7 @@ def test_the_merge_writes_over_no_report(divided, tmp_path):
     assert (suite.folder / "shards/base/run.json").exists()
 
 
+@pytest.mark.slow
 def test_no_trace_of_a_shard_replaces_a_trial_that_confirms(suite):
     suite.begin(12)
     suite.commit("change", **{"bot.py": BREAKS})
@@ -410,29 +418,35 @@ def test_no_trace_of_a_shard_replaces_a_trial_that_confirms(suite):
 
 @pytest.mark.parametrize(
     ("args", "message"),
-    [
-        (("run", "--shard", "4/3"), "there is no shard 4/3; they are numbered from 1, up to 3"),
-        (("run", "--shard", ""), "--shard is empty"),
-        (("run", "--shard", "1/3", "--plan", ""), "--plan is empty"),
-        (("plan", "--shards", "3", "--out", ""), "--plan/--out is empty"),
-        (("merge", "nowhere", "--redraw-plan", ""), "--redraw-plan is empty"),
-        (("run", "--engine", "rai"), "--engine rai: unknown engine"),
-        (("run", "--shard", "0/3"), "there is no shard 0/3"),
-        (("run", "--shard", "2"), "the number of shards is unknown"),
-        (("run", "--shard", "two"), "found 'two'"),
-        (("run", "--shard", "auto"), "found no number of this job"),
-        (("run", "--shard", "1/10"), "9 cases cannot be divided into 10 shards; use 9 or fewer"),
-        (("run", "--shard", "1/3", "--maxfail", "1"), "cannot be run with --maxfail"),
-        (("run", "--shard", "1/3", "--failed"), "cannot be run with --failed"),
-        (("run", "--shard", "1/3", "--plan", "none.json"), "none.json"),
-        (("run", "--shard", "1/3", "--plan", "ci-eval.yaml"), "is not JSON"),
-        (("run", "--plan", "plan.json"), "--plan needs --shard"),
-        (("plan", "--shards", "10"), "9 cases cannot be divided into 10 shards"),
-        (("plan", "--out", "plan.json"), "--out needs --shards"),
-        (("merge", "nowhere"), "nowhere: is not a folder"),
-        (("merge", "nowhere/*"), "nowhere/*: matches no folder"),
-        (("merge",), "Missing argument"),
-    ],
+    some(
+        [
+            (("run", "--shard", "4/3"), "there is no shard 4/3; they are numbered from 1, up to 3"),
+            (("run", "--shard", ""), "--shard is empty"),
+            (("run", "--shard", "1/3", "--plan", ""), "--plan is empty"),
+            (("plan", "--shards", "3", "--out", ""), "--plan/--out is empty"),
+            (("merge", "nowhere", "--redraw-plan", ""), "--redraw-plan is empty"),
+            (("run", "--engine", "rai"), "--engine rai: unknown engine"),
+            (("run", "--shard", "0/3"), "there is no shard 0/3"),
+            (("run", "--shard", "2"), "the number of shards is unknown"),
+            (("run", "--shard", "two"), "found 'two'"),
+            (("run", "--shard", "auto"), "found no number of this job"),
+            (
+                ("run", "--shard", "1/10"),
+                "9 cases cannot be divided into 10 shards; use 9 or fewer",
+            ),
+            (("run", "--shard", "1/3", "--maxfail", "1"), "cannot be run with --maxfail"),
+            (("run", "--shard", "1/3", "--failed"), "cannot be run with --failed"),
+            (("run", "--shard", "1/3", "--plan", "none.json"), "none.json"),
+            (("run", "--shard", "1/3", "--plan", "ci-eval.yaml"), "is not JSON"),
+            (("run", "--plan", "plan.json"), "--plan needs --shard"),
+            (("plan", "--shards", "10"), "9 cases cannot be divided into 10 shards"),
+            (("plan", "--out", "plan.json"), "--out needs --shards"),
+            (("merge", "nowhere"), "nowhere: is not a folder"),
+            (("merge", "nowhere/*"), "nowhere/*: matches no folder"),
+            (("merge",), "Missing argument"),
+        ],
+        5,
+    ),
 )
 def test_wrong_arguments_are_explained(suite, args, message):
     suite.begin(9)
@@ -551,6 +565,7 @@ def test_a_plan_tells_when_more_shards_do_not_help(suite):
     assert "run.concurrency is 2 for the whole suite, so more than 2 shards do not help" in shown
 
 
+@pytest.mark.slow
 def test_a_plan_counts_the_trials_of_the_merge_base(suite):
     suite.begin(10)
     assert suite.ci_eval("plan").out.endswith("\n10 trials; at most 100 if in doubt\n")

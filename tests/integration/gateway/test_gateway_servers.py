@@ -9,6 +9,7 @@ import pytest
 from servers.models import KEYS, Models
 from support.agent_sessions import waits_for
 from support.model_projects import SERVER, ModelProject
+from support.slow_params import some
 
 pytestmark = pytest.mark.processes
 START = f'start: ["{sys.executable}", bot.py, "{{port}}"]'
@@ -24,7 +25,7 @@ def serving(project: ModelProject, kind: str, models: str, *, cases: int, code: 
     project.agent(code + SERVER, models, kind=KINDS[kind], cases=cases)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", some(KINDS, 1))
 def test_a_started_server_is_recorded_and_replayed(
     project: ModelProject, models: Models, kind: str
 ) -> None:

@@ -77,6 +77,7 @@ def in_shards(suite: Suite, models: Models, *args: str) -> list[str]:
     return folders
 
 
+@pytest.mark.slow
 def test_shards_record_the_cassettes_of_a_whole_run(suite: Suite, models: Steady):
     assert suite.ci_eval("run", *RECORD, **models.environment()).code == 0
     whole = contents(suite)

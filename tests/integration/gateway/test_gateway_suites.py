@@ -15,6 +15,7 @@ from support.agent_sessions import waits_for
 from support.git_repositories import ENV
 from support.git_suites import Suite
 from support.model_projects import CHAT, PYTHON, SERVER
+from support.slow_params import some
 
 pytestmark = pytest.mark.processes
 CONFIG = """\
@@ -49,6 +50,7 @@ def begin(suite: Suite, models: Models, config: str, *, agent: str = PYTHON) -> 
     suite.git("checkout", "--quiet", "-b", "change")
 
 
+@pytest.mark.slow
 def test_each_arm_is_replayed_from_its_own_cassette(suite: Suite, models: Models):
     begin(suite, models, COMPARED)
     (suite.folder / "bot.py").write_text(CHANGED)
@@ -72,7 +74,7 @@ def test_each_arm_is_replayed_from_its_own_cassette(suite: Suite, models: Models
     assert metered["baseline"]["calls"] == metered["baseline"]["replayed"] == 3
 
 
-@pytest.mark.parametrize("mode", ["replay", "auto"])  # there is no key
+@pytest.mark.parametrize("mode", some(["replay", "auto"], 1))  # there is no key
 def test_code_that_breaks_what_both_arms_replay_is_blocked(suite: Suite, models: Models, mode: str):
     begin(suite, models, COMPARED)
     broken = CHAT + "\n\ndef answer(message):\n    return ask(message) and 'crashed'\n"
@@ -86,6 +88,7 @@ def test_code_that_breaks_what_both_arms_replay_is_blocked(suite: Suite, models:
     assert len(models.requests) == asked
 
 
+@pytest.mark.slow
 def test_code_that_breaks_what_was_recorded_anew_is_not_proven_by_replays(
     suite: Suite, models: Models
 ):
@@ -210,6 +213,7 @@ TALKS = """\
 """
 
 
+@pytest.mark.slow
 def test_a_recording_that_waited_for_a_human_is_resumed_without_asking_twice(
     suite: Suite, models: Models
 ):
@@ -230,6 +234,7 @@ def test_a_recording_that_waited_for_a_human_is_resumed_without_asking_twice(
     assert result["scores"][0]["value"] == 2  # before the answer, and after it
 
 
+@pytest.mark.slow
 def test_both_arms_share_the_limits_of_the_change(suite: Suite, models: Models):
     begin(suite, models, COMPARED)
     limited = COMPARED.replace("auto,", "live, max_calls: 4, requests_per_minute: 6000,")
@@ -246,6 +251,7 @@ def test_both_arms_share_the_limits_of_the_change(suite: Suite, models: Models):
     assert "the budget of the run is used up: 4 of 4 calls" in refused[0]["message"]
 
 
+@pytest.mark.slow
 def test_a_shard_keeps_nothing_that_the_base_arm_records(suite: Suite, models: Models):
     files = {"bot.py": PYTHON, "ci-eval.yaml": COMPARED, "evals/smoke.csv": evalset(3)}
     suite.commit("agent", **files, **{".gitignore": "shard\nmerged\n__pycache__\n"})
@@ -263,6 +269,7 @@ def test_a_shard_keeps_nothing_that_the_base_arm_records(suite: Suite, models: M
     assert texts == [f"question {number}!" for number in range(3)]
 
 
+@pytest.mark.slow
 def test_a_server_of_each_arm_has_a_gateway_of_its_own(suite: Suite, models: Models):
     kind = (
         f'http: "http://127.0.0.1:{{port}}/chat", start: ["{sys.executable}", bot.py, "{{port}}"]'
@@ -280,6 +287,7 @@ def test_a_server_of_each_arm_has_a_gateway_of_its_own(suite: Suite, models: Mod
     assert [each["metered"]["calls"] for each in base] == [1] * 3
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_used_up_leaves_the_verdict_undecided(suite: Suite, models: Models):
     config = COMPARED.replace("auto,", "live, max_calls: 20,")
     suite.commit(
