@@ -37,7 +37,7 @@ from gateway_agents import (
     write_project,
 )
 
-from ci_eval.llm.gateway.model_cassette import Place, digest_of_trial
+from ci_eval.llm.gateway.cassette_lines import Place, digest_of_trial
 from ci_eval.records.trials import TrialKey
 
 ROUNDS = 5

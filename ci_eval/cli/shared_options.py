@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,19 @@ def combined(*decorators: Decorator) -> Decorator:
 def adk_option(name: str, **attributes: Any) -> Decorator:
     """Return an option of ADK, whose name may be written with underscores or hyphens."""
     return click.option(f"--{name}", f"--{name.replace('_', '-')}", **attributes)
+
+
+class NumberRange(click.FloatRange):
+    """A number in a range; unlike click's own, not NaN, which is in no range."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
 
 
 def not_empty(_: click.Context, option: click.Parameter, given: str | None) -> str | None:

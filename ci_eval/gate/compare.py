@@ -19,8 +19,8 @@ from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
 from ci_eval.gate.mean_drop import Drifts, Finding
 from ci_eval.gate.pairing import ROUNDING, Group, added, groups_of, pool, vanished
+from ci_eval.gate.unpaired_failures import errors_of_base, unmatched
 from ci_eval.gate.weakened_gate import changed_content, loosened
-from ci_eval.records.cases import Status
 from ci_eval.records.findings import (
     CaseChange,
     Comparison,
@@ -171,7 +171,7 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         deltas=tuple(_delta(group, examined) for group in examined.groups),
         changes=tuple(change for group in examined.groups for change in _changes(group, examined)),
         added=tuple(added(columns, baseline)),
-        unmatched_failures=tuple(dict.fromkeys(_unmatched_failures(examined.groups, baseline))),
+        unmatched_failures=tuple(dict.fromkeys(unmatched(examined.groups, baseline))),
         vanished=() if meta.filtered else tuple(vanished(meta, columns, baseline[0])),
         not_comparable=tuple(examined.not_comparable),
         flaky=tuple(
@@ -180,19 +180,9 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         ),
         flaky_total=len(flaky),
         excused=tuple(listed(meta, gate, examined.excuses)),
-        hidden=tuple(_hidden_by_errors(examined, barely, gate)) if barely else (),
+        hidden=(*errors_of_base(examined.arms.values()), *_hidden(examined, barely, gate)),
         loosened=(*loosened(meta, nearest), *changed_content(columns, baseline[0].columns)),
     )
-
-
-def _unmatched_failures(groups: Sequence[Group], baseline: Sequence[Past]) -> Iterator[str]:
-    """Yield the failed cases that have no counterpart in the baseline."""
-    known = {name for past in baseline for name in past.columns.evalsets}
-    for group in groups:
-        if group.facts.judges and (group.all_pairs or group.key.evalset not in known):
-            for case, cell in group.unpaired():
-                if cell.status(group.facts) is Status.FAILED:
-                    yield f"{group.key.agent}/{group.key.evalset}/{case}"
 
 
 def _comparable(groups: Sequence[Group]) -> bool:
@@ -259,11 +249,13 @@ def _delta(tested: Group, examined: Examined) -> Delta:
     )
 
 
-def _hidden_by_errors(examined: Examined, barely: Examined, gate: GateOptions) -> Iterator[str]:
+def _hidden(examined: Examined, barely: Examined | None, gate: GateOptions) -> Iterator[str]:
     """Yield what regresses only in `barely`, where every missing value just passes.
 
     Otherwise an error could hide a case that still passes but got worse.
     """
+    if barely is None:
+        return
     block = {"regressed"} | ({"inconclusive"} if gate.on_inconclusive == "fail" else set())
     known = {group.key: _outcome(group, examined)[0] for group in examined.blocking}
     for group in barely.blocking:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from pydantic_core import to_json
 
+from ci_eval.llm.gateway.cassette_lines import Recorded, digest_of_trial
 from ci_eval.llm.gateway.gateway import cassette_of
 from ci_eval.llm.gateway.gateway_options import ModelOptions
-from ci_eval.llm.gateway.model_cassette import Recorded, digest_of_trial
 from ci_eval.llm.gateway.providers import PROVIDERS
 from ci_eval.llm.gateway.upstream import tokens_of
 from ci_eval.llm.judge_settings import provider_of

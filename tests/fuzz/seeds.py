@@ -31,7 +31,8 @@ from ci_eval.baselines._runs_index import index_text
 from ci_eval.cli.main import main
 from ci_eval.llm.cassette import Cassette
 from ci_eval.llm.gateway.answers import Answer as ModelAnswer
-from ci_eval.llm.gateway.model_cassette import ModelCassette, Place, digest_of_trial
+from ci_eval.llm.gateway.cassette_lines import Place, digest_of_trial
+from ci_eval.llm.gateway.model_cassette import ModelCassette
 from ci_eval.pull_requests import comment_layout, comment_sections
 from ci_eval.records.cases import FunctionCall, Invocation
 from ci_eval.records.questions import Answer

@@ -236,6 +236,24 @@ def test_a_path_of_the_change_in_pythonpath_is_that_of_the_merge_base(suite):
     assert {each["status"] for each in base["results"]} == {"passed"}
 
 
+def test_an_error_with_the_merge_base_hides_no_regression(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(5, **{"ci-eval.yaml": config})
+    agent = "def answer(text):\n    assert '3' not in text\n    return 'yes'\n"
+    suite.git("checkout", "-q", "main")
+    suite.commit("cannot answer", **{"bot.py": agent})
+    suite.git("checkout", "-q", "-b", "later")
+    broken = "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"
+    suite.commit("breaks", **{"bot.py": broken})
+
+    ended = suite.ci_eval("run")
+
+    assert ended.code == 6
+    said = "errors may hide a regression of: 'c3' on smoke with bot (an error with the merge base)"
+    assert said in ended.out
+    assert "new or changed" not in ended.out
+
+
 def test_a_change_cannot_choose_the_commit_that_it_is_compared_with(suite):
     """Its first commit breaks the agent, its second one names a branch with the first as base."""
     suite.begin(5)

@@ -151,6 +151,15 @@ def test_names_in_a_report_steer_no_terminal_and_no_runner(regressed):
 # --- power ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "args", [("compare", "a", "b", "--max-drop"), ("gate", "power", "--drop")], ids=" ".join
+)
+def test_what_is_no_number_is_in_no_range(project, args):
+    ended = project.ci_eval(*args, "nan")
+
+    assert (ended.code, "'nan' is not a number" in ended.err) == (4, True)
+
+
 def test_power_needs_a_baseline_with_runs(project):
     ended = project.ci_eval("gate", "power")
 

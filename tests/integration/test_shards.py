@@ -1,6 +1,7 @@
 """Suites in shards: merged, they are what one machine would have written."""
 
 import json
+import os
 import random
 import re
 import shutil
@@ -478,6 +479,18 @@ def test_no_file_of_another_kind_is_overwritten(divided, args):
 
     assert (ended.code, "so it is not overwritten" in ended.err) == (4, True)
     assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
+@pytest.mark.parametrize("args", [("plan", "--shards", "2", "--out"), ("run", "--record")])
+def test_no_pipe_or_device_is_replaced(divided, args):
+    os.mkfifo(path := divided.folder / "pipe")
+
+    ended = divided.ci_eval(*args, "pipe")
+
+    assert (ended.code, "pipe: is not a file" in ended.err) == (4, True)
+    assert path.is_fifo()
+    path.unlink()
 
 
 def test_a_file_of_the_same_kind_is_overwritten(suite):

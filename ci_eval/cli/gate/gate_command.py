@@ -13,7 +13,7 @@ from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
 from ci_eval.cli.gate.power_analysis import Asked, outlook
 from ci_eval.cli.gate.power_costs import taken
 from ci_eval.cli.gate.power_output import show_outlook
-from ci_eval.cli.shared_options import config_option, json_option, other_config_option
+from ci_eval.cli.shared_options import NumberRange, config_option, json_option, other_config_option
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.validated_config import Config
 from ci_eval.plugins import points
@@ -31,7 +31,7 @@ from ci_eval.text.json_stream import JsonFile
 from ci_eval.text.json_text import RESULT_DEPTH
 from ci_eval.text.redact import Secrets
 
-_SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+_SHARE = NumberRange(0, 1, min_open=True, max_open=True)
 
 
 @click.command()
@@ -40,7 +40,7 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @other_config_option("Configuration whose `gate` settings to use.")
 @click.option("--false-block", type=_SHARE, help="Maximum rate of false regressions.")
 @click.option(
-    "--max-drop", type=click.FloatRange(0, 1), help="Smallest drop that counts as a regression."
+    "--max-drop", type=NumberRange(0, 1), help="Smallest drop that counts as a regression."
 )
 @click.option("--gate", is_flag=True, help="Exit with the code of the verdict.")
 @click.option(

@@ -15,7 +15,7 @@ from ci_eval.cli.judge_check.calibration import Calibration, Judges, Required, c
 from ci_eval.cli.judge_check.calibration_output import show
 from ci_eval.cli.judge_check.human_labels import read_labels
 from ci_eval.cli.judge_check.label_lines import POINTERS, responses, scores_of
-from ci_eval.cli.shared_options import config_option, json_option
+from ci_eval.cli.shared_options import NumberRange, config_option, json_option
 from ci_eval.llm import model_client
 from ci_eval.records.results import JudgeUsage
 from ci_eval.run_files.run_file import read_run
@@ -31,13 +31,11 @@ def judge() -> None:
 @config_option
 @click.option("--criterion", help="Criterion to check, if several use a model.")
 @click.option("--run", type=click.Path(), help="Labeled run: a run.json, or its folder.")
-@click.option("--min-kappa", type=click.FloatRange(-1, 1), help="Exit with 1 if kappa is lower.")
-@click.option(
-    "--min-agreement", type=click.FloatRange(0, 1), help="Exit with 1 if agreement is lower."
-)
+@click.option("--min-kappa", type=NumberRange(-1, 1), help="Exit with 1 if kappa is lower.")
+@click.option("--min-agreement", type=NumberRange(0, 1), help="Exit with 1 if agreement is lower.")
 @click.option(
     "--max-undecided",
-    type=click.FloatRange(0, 1),
+    type=NumberRange(0, 1),
     default=0.1,
     show_default=True,
     help="Exit with 6 if a larger share is undecided.",

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ci_eval.config.validated_config import Config
+from ci_eval.llm.gateway.cassette_lines import Recorded, digest_of_trial
 from ci_eval.llm.gateway.gateway import cassette_of
 from ci_eval.llm.gateway.gateway_clients import CallingModels
-from ci_eval.llm.gateway.model_cassette import (
-    MERGE_HINT,
-    ModelCassette,
-    Recorded,
-    digest_of_trial,
-)
+from ci_eval.llm.gateway.model_cassette import MERGE_HINT, ModelCassette
 from ci_eval.records.errors import UsageError, visible
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.plan import Plan, plan

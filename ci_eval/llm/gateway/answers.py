@@ -19,7 +19,9 @@ from ci_eval.text.redact import MIN_CHARS
 
 STREAM = "text/event-stream"
 MAX_MODEL_CHARS = 100
-_CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
+CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
+_OF_THE_REQUEST = ("invalid", "image", "content")
+"""How the codes of errors begin that the provider would report again for the same request."""
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -39,8 +41,22 @@ class Answer:
 
     @property
     def is_garbled(self) -> bool:
-        """True if it reports success without JSON, as a proxy or a wrong address may do."""
-        return not self.is_stream and self.status < 400 and not isinstance(self.json, dict)
+        """True if it reports success without JSON objects, as a proxy or a wrong address may do."""
+        return self.status < 400 and next(self.objects(), None) is None
+
+    @property
+    def outage(self) -> str:
+        """The error of the provider that a success reports nevertheless; empty if there is none."""
+        errors = (_error(each) for each in self.objects()) if self.status < 400 else ()
+        return next(filter(None, errors), "")
+
+    def objects(self) -> Iterator[dict[str, Any]]:
+        """Yield the JSON objects: events, or the body, or the items of a list (Gemini streams)."""
+        if self.is_stream:
+            yield from data_of(self.body)
+        else:
+            whole = self.json if isinstance(self.json, list) else [self.json]
+            yield from (each for each in whole if isinstance(each, dict))
 
     @cached_property
     def json(self) -> Json:
@@ -88,7 +104,7 @@ def restored(kept: Mapping[str, Json]) -> Answer:
 
     """
     status, kind = kept["status"], kept["type"]
-    if not isinstance(status, int) or not 200 <= status < 600 or not _CONTENT_TYPE.fullmatch(kind):
+    if not isinstance(status, int) or not 200 <= status < 600 or not CONTENT_TYPE.fullmatch(kind):
         raise ValueError
     if "body" in kept:
         answer = Answer(status, kind, to_json(kept["body"]))
@@ -118,6 +134,19 @@ def data_of(body: bytes) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(found, dict):
             yield found
+
+
+def _error(found: dict[str, Any]) -> str:
+    """Return the error in an object, unless the request itself causes it."""
+    if isinstance(found.get("response"), dict):
+        found = found["response"]
+    error = found.get("error") or (found if found.get("type") == "error" else None)
+    if not isinstance(error, dict):
+        return str(error or "")
+    named = [str(error.get(key, "")).lower() for key in ("code", "type", "status")]
+    if any(each.startswith(_OF_THE_REQUEST) for each in named):
+        return ""
+    return str(error.get("message") or " ".join(named))
 
 
 # --- Usage ----------------------------------------------------------------------------------------
@@ -199,10 +228,11 @@ _TOKENS = {
 
 def _last(call: Call, answer: Answer) -> dict[str, Any]:
     """Return the body; for a stream, the last model and usage that its events state."""
-    if not answer.is_stream:
-        return answer.json if isinstance(answer.json, dict) else {}
+    whole = None if answer.is_stream else answer.json
+    if isinstance(whole, dict):
+        return whole
     found: dict[str, Any] = {}
-    for event in data_of(answer.body):
+    for event in answer.objects():
         part: Any = event
         if call.api == "responses":
             part = event.get("response") if event.get("type") in _FINAL else None

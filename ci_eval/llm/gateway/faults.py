@@ -10,8 +10,8 @@ import math
 import time
 from typing import TYPE_CHECKING
 
+from ci_eval.llm.gateway.cassette_lines import Place
 from ci_eval.llm.gateway.gateway_options import Fault, Faults
-from ci_eval.llm.gateway.model_cassette import Place
 from ci_eval.llm.gateway.open_conversations import Conversation
 from ci_eval.llm.gateway.providers import error_body
 

@@ -117,8 +117,8 @@ class Gateway:
 
     def complete(self, conversation: Conversation) -> None:
         """Note that a conversation ran to its end."""
-        if conversation.is_recorded:
-            self._cassette.drop_stale(conversation.trial, conversation.numbered)
+        made = conversation.numbered if conversation.is_recorded else None
+        self._cassette.finish(conversation.trial, made)
 
     # --- The server -------------------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class Gateway:
             RefusedCallError: the gateway does not serve it.
 
         """
-        from aiohttp.web import HTTPRequestEntityTooLarge
+        from aiohttp.web import HTTPRequestEntityTooLarge, RequestPayloadError
 
         shown = one_line(f"{request.method} {path}", 200)
         routed = route(path, query, self._options.providers)
@@ -197,6 +197,9 @@ class Gateway:
             body = parse_json(await request.read())
         except HTTPRequestEntityTooLarge:
             message = f"{shown}: the request is larger than {MAX_BODY >> 20} MiB"
+            raise RefusedCallError("models", message) from None
+        except RequestPayloadError as exc:
+            message = f"{shown}: the request cannot be read: {one_line(str(exc), 200)}"
             raise RefusedCallError("models", message) from None
         except NotJsonError:
             body = None

@@ -10,14 +10,10 @@ from pydantic_core import to_json
 
 from ci_eval.forge.lineage import from_fork
 from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
+from ci_eval.llm.gateway.cassette_lines import Place, shortened
 from ci_eval.llm.gateway.faults import fault_of, faulty, is_awaited
 from ci_eval.llm.gateway.gateway_options import ModelOptions
-from ci_eval.llm.gateway.model_cassette import (
-    ModelCassette,
-    Place,
-    TooLongError,
-    shortened,
-)
+from ci_eval.llm.gateway.model_cassette import ModelCassette, TooLongError
 from ci_eval.llm.gateway.nearest_request import nearest
 from ci_eval.llm.gateway.open_conversations import Conversation, RefusedCallError, given_up
 from ci_eval.llm.gateway.providers import Call

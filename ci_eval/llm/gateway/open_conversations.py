@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from ci_eval.llm.gateway.model_cassette import digest_of_trial
+from ci_eval.llm.gateway.cassette_lines import digest_of_trial
 from ci_eval.llm.gateway.spending import Spending
 from ci_eval.records.errors import DisturbedError, FailureKind, TrialError
 from ci_eval.records.model_usage import ModelUsage

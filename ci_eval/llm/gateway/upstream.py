@@ -7,20 +7,28 @@ from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
 
-from ci_eval.llm.gateway.answers import STREAM, Answer, WithoutKey, asks_for_usage
+from ci_eval.llm.gateway.answers import (
+    CONTENT_TYPE,
+    STREAM,
+    Answer,
+    WithoutKey,
+    asks_for_usage,
+)
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.runtime.http import Net, Request, chunks
+from ci_eval.text.sanitize import one_line
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
-UNANSWERED = frozenset({401, 402, 403, 404, 408, 409, 429, 500, 502, 503, 504, 529})
-"""Statuses that do not depend on the request's content: the provider is busy or down, refuses the
-key, demands payment, or has no such model or address."""
+_UNANSWERED = frozenset({401, 402, 403, 404, 408, 409, 429})
+"""Statuses, besides those from 500, that do not depend on the request's content: the provider is
+busy or down, refuses the key, demands payment, or has no such model or address."""
 _UNPAID = b"credit balance is too low"
 """Part of Anthropic's answer, with status 400, if no credit is left."""
 _PASSED_BACK = ("retry-after", "retry-after-ms", "x-should-retry")
 _JSON = "application/json"
+_MAX_ERROR_CHARS = 200
 _BYTES_PER_TOKEN = 4
 
 
@@ -40,10 +48,12 @@ class Passing:
 
     @property
     def type(self) -> str:
-        """The content type, corrected for servers that declare events as plain text."""
+        """The content type, corrected for servers that declare events as plain text, or none."""
         kind = self.response.content_type
         is_stream = self.call.is_streamed and self.response.status == 200 and kind != _JSON
-        return STREAM if is_stream else kind
+        if is_stream:
+            return STREAM
+        return kind if CONTENT_TYPE.fullmatch(kind) else "application/octet-stream"
 
     @property
     def headers(self) -> dict[str, str]:
@@ -131,7 +141,9 @@ def failure(call: Call, answer: Answer, env: Mapping[str, str]) -> str:
         return f"{said}, a redirect, which the gateway does not follow"
     if answer.is_garbled:
         return f"{said}, but not with a JSON object"
-    return said if status in UNANSWERED else ""
+    if answer.outage:
+        return f"{said}, but reports an error: {one_line(answer.outage, _MAX_ERROR_CHARS)}"
+    return said if status in _UNANSWERED or status >= 500 else ""
 
 
 def key_hint(call: Call) -> str:

@@ -321,6 +321,22 @@ def test_what_a_resumed_run_spent_counts_towards_its_limits(project, models, lim
     assert len(models.requests) == 4
 
 
+def test_a_resumed_recording_replays_nothing_of_an_earlier_one(project, models):
+    project.agent(PYTHON, "{mode: record, cassette: m.jsonl, max_calls: 2}", cases=4)
+    project.add("run: {concurrency: 1}\n")
+    project.with_keys(models)
+    project.edit("max_calls: 2", "max_calls: 4")
+    assert project.run().code == 0
+    project.edit("max_calls: 4", "max_calls: 2")
+    assert project.run().code == 6
+    project.edit("max_calls: 2", "max_calls: 4")
+
+    assert project.run("--resume").code == 0
+
+    assert len(models.requests) == 8
+    assert '"anew"' not in (project.folder / "m.jsonl").read_text()
+
+
 def test_an_unknown_price_cannot_be_limited(project, models):
     project.agent(PYTHON.replace("gpt-4.1-mini", "own-model"), "{mode: live, max_cost_usd: 1}")
     project.with_keys(models)

@@ -123,6 +123,41 @@ def test_usage_is_read_as_each_api_states_it(api: str, answer: Answer, expected:
 
 
 @pytest.mark.parametrize(
+    ("answer", "outage"),
+    [
+        (stream({"error": {"message": "overloaded", "code": 503}}), "overloaded"),
+        (stream({"choices": []}, {"error": {"type": "server_error"}}), "server_error"),
+        (stream({"type": "error", "error": {"type": "api_error", "message": "no"}}), "no"),
+        (stream({"type": "error", "code": "server_error", "message": "no"}), "no"),
+        (stream({"response": {"error": {"code": "rate_limit_exceeded"}}}), "rate_limit_exceeded"),
+        (whole([{"candidates": []}, {"error": {"status": "UNAVAILABLE"}}]), "unavailable"),
+        (whole({"error": "no capacity"}), "no capacity"),
+        (whole({"error": None, "output": []}), ""),
+        (stream({"response": {"error": {"code": "invalid_prompt"}}}), ""),
+        (whole({"error": {"code": 400, "status": "INVALID_ARGUMENT"}}), ""),
+        (Answer(400, "application/json", b'{"error": {"message": "too long"}}'), ""),
+    ],
+)
+def test_an_error_of_the_provider_in_a_success_is_an_outage(answer: Answer, outage: str):
+    assert not answer.is_garbled
+    assert answer.outage.split() == outage.split()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer(200, STREAM, b""), Answer(200, STREAM, b"<html>"), stream([1], "x"), whole([])],
+)
+def test_a_success_without_a_json_object_is_garbled(answer: Answer):
+    assert answer.is_garbled
+
+
+def test_a_list_of_chunks_is_an_answer_of_gemini():
+    chunks = [{"modelVersion": "m"}, {"usageMetadata": {"promptTokenCount": 3}}]
+    assert not whole(chunks).is_garbled
+    assert used(call("gemini"), whole(chunks)) == Used("m", Tokens(3, 0))
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         whole([]),

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
+from ci_eval.llm.gateway.cassette_lines import Place
 from ci_eval.llm.gateway.faults import fault_of
 from ci_eval.llm.gateway.gateway_options import Faults, ModelOptions
-from ci_eval.llm.gateway.model_cassette import Place
 
 PLACES = [Place("t", f"{number:032x}", 0) for number in range(4000)]
 

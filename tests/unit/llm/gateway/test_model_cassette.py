@@ -14,14 +14,8 @@ from hypothesis import strategies as st
 
 from ci_eval.llm.gateway import model_cassette
 from ci_eval.llm.gateway.answers import Answer
-from ci_eval.llm.gateway.model_cassette import (
-    MAX_TEXT_CHARS,
-    ModelCassette,
-    Place,
-    TooLongError,
-    digest_of_trial,
-    shortened,
-)
+from ci_eval.llm.gateway.cassette_lines import MAX_TEXT_CHARS, Place, digest_of_trial, shortened
+from ci_eval.llm.gateway.model_cassette import ModelCassette, TooLongError
 from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import TrialKey
 from ci_eval.text.redact import Secrets
@@ -84,6 +78,7 @@ def test_a_trial_that_is_recorded_anew_loses_what_it_had(tmp_path: Path):
         assert text_at(found, place(1)) is None
         assert text_at(found, place(2)) == "t"
         assert text_at(found, place(1, of=other)) == "t"
+    again.finish(digest_of_trial(key()), None)
     again.tidy()
     assert "anew" not in path.read_text()
     assert len(opened(path)) == 2
@@ -113,12 +108,28 @@ def test_a_resumed_run_knows_which_trials_an_interrupted_one_began(tmp_path: Pat
     writer.anew(digest_of_trial(begun))
     add(writer, place(1))
 
-    found = opened(path)  # after a kill
-    taken = [found.take_begun(digest_of_trial(each)) for each in (other, begun, begun)]
-    assert taken == [False, True, False]
-    writer.tidy()  # after an end, as of a run that waits for a human
-    found = opened(path)
-    assert [found.take_begun(digest_of_trial(each)) for each in (other, begun)] == [True, True]
+    def taken() -> list[bool]:
+        found = ModelCassette(path, shown="c", secrets=SECRETS)
+        found.load(resumes=True)
+        return [found.take_begun(digest_of_trial(each)) for each in (other, begun, begun)]
+
+    assert taken() == [False, True, False]  # after a kill
+    writer.tidy()  # after an interruption, or an outage
+    assert taken() == [False, True, False]
+    assert path.read_text().count("anew") == 1
+    assert text_at(opened(path), place(1)) == "t"
+
+    resumed = ModelCassette(path, shown="c", secrets=SECRETS)
+    resumed.load(resumes=True)
+    resumed.take_begun(digest_of_trial(begun))
+    add(resumed, place(2))
+    resumed.tidy()  # interrupted again
+    assert taken() == [False, True, False]
+    resumed.finish(digest_of_trial(begun), None)
+    add(resumed, place(3))
+    resumed.tidy()
+    assert taken() == [False, False, False]
+    assert len(opened(path)) == 4
 
 
 def test_heads_name_the_trial_and_the_model_of_each_call(tmp_path: Path):
@@ -329,6 +340,7 @@ def test_a_cassette_that_is_a_link_stays_one(tmp_path: Path):
         writer.begin()
         writer.anew(digest_of_trial(key()))
         add(writer, place(1))
+        writer.finish(digest_of_trial(key()), None)
         writer.tidy()
 
     assert link.is_symlink()
@@ -375,6 +387,7 @@ def record(cassette: ModelCassette, steps: list[tuple[int, bool, int]], text: st
             cassette.anew(digest_of_trial(trial))
         for request in range(requests):
             add(cassette, place(request, of=trial), text, trial)
+        cassette.finish(digest_of_trial(trial), None)
 
 
 def test_parts_with_calls_of_one_trial_are_refused(tmp_path: Path):
@@ -385,7 +398,7 @@ def test_parts_with_calls_of_one_trial_are_refused(tmp_path: Path):
         cassette.anew(digest_of_trial(key()))
         add(cassette, place(1))
 
-    message = r"shard 2/2 cannot be merged: like shard 1/2, it recorded calls of the trial \w+"
+    message = r"shard 2/2 cannot be merged: like shard 1/2, it recorded calls of a on e/c"
     with pytest.raises(UsageError, match=message):
         opened(tmp_path / "c").absorb(parts)
     assert not (tmp_path / "c").exists()

@@ -1,0 +1,37 @@
+"""Cases that failed and have no result in the baseline to compare with."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ci_eval.gate.pairing import Group
+from ci_eval.records.cases import Status
+from ci_eval.run_files.score_table import Past
+
+
+def unmatched(groups: Sequence[Group], baseline: Sequence[Past]) -> Iterator[str]:
+    """Yield the failed cases that the baseline does not have, or has with other content."""
+    known = {name for past in baseline for name in past.columns.evalsets}
+    for group in groups:
+        if group.facts.judges and (group.all_pairs or group.key.evalset not in known):
+            for case, is_error in _failures(group):
+                if not is_error:
+                    yield f"{group.key.agent}/{group.key.evalset}/{case}"
+
+
+def errors_of_base(groups: Iterable[Group]) -> Iterator[str]:
+    """Yield the failed cases that were errors with the merge base, which may well pass them."""
+    found: dict[str, None] = {}
+    for group in groups:
+        if group.facts.judges and group.facts.tier == "block":
+            for case, is_error in _failures(group):
+                if is_error and case not in group.left_out:
+                    where = f"{group.key.evalset} with {group.key.agent}"
+                    found[f"{case!r} on {where} (an error with the merge base)"] = None
+    yield from found
+
+
+def _failures(group: Group) -> Iterator[tuple[str, bool]]:
+    """Yield the failed cases without a counterpart, and whether that is because of an error."""
+    for case, cell in group.unpaired():
+        if cell.status(group.facts) is Status.FAILED:
+            earlier = group.before.get(case)
+            yield case, earlier is not None and earlier.status(group.facts) is Status.ERROR
