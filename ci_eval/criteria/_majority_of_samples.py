@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ci_eval.criteria._invocation_turns import Turn
 from ci_eval.criteria._jury import draw, names_of, note_agreement, read_again
 from ci_eval.plugins.points import Panel
 from ci_eval.records.cases import Json
@@ -64,6 +65,13 @@ class Tally:
     def after(self, *, yes: int = 0, no: int = 0) -> "Tally":
         """Return the tally after some of the open samples vote `yes` or `no`."""
         return Tally(self.yes + yes, self.no + no, self.open - yes - no)
+
+
+async def judge_validity(panel: Panel, question: Question, read: Callable[[str], Votes]) -> Turn:
+    """Return 1 if the votes that `read` parses say that a turn is `valid`, else 0."""
+    verdict = (await majority(panel, question, ["valid"], read))["valid"]
+    value = None if verdict.yes is None else float(verdict.yes)
+    return Turn(value, {"rationale": verdict.rationale, **verdict.evidence}, verdict.reason)
 
 
 async def majority(

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 
-from ci_eval.criteria._scored_invocations import Turn, averaged, observed
+from ci_eval.criteria._invocation_turns import Turn, averaged, observed
 from ci_eval.criteria._token_usage import tokens_of
 from ci_eval.formats.event_lists import is_model_call
 from ci_eval.plugins.points import Criterion, criterion

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Mapping
 
 from ci_eval.criteria._adk_judged import AdkJudged, final_text
+from ci_eval.criteria._invocation_turns import Turn, averaged, pairs
 from ci_eval.criteria._judge_answers import labels_in, one
-from ci_eval.criteria._judged_invocations import JudgedTurn, judge_validity, mean, summed_up
-from ci_eval.criteria._majority_of_samples import Vote, Votes
-from ci_eval.criteria._scored_invocations import pairs
+from ci_eval.criteria._majority_of_samples import Vote, Votes, judge_validity
 from ci_eval.llm.model_answers import TEXT, json_object, one_of, strict, text_of
 from ci_eval.plugins.points import Panel, criterion
 from ci_eval.records.cases import EvalCase, Invocation, Json
@@ -45,7 +44,7 @@ class FinalResponseMatch(AdkJudged):
         """Return the share of the invocations that are valid."""
         judging = (self._judge(case, *pair, panel) for pair in pairs(case, trace))
         turns = await asyncio.gather(*judging)
-        return summed_up(self, turns, mean(turns))
+        return averaged(self, turns)
 
     def measures(self, case: EvalCase, turn: Invocation) -> bool:
         """Return True if there is text to compare with."""
@@ -54,9 +53,9 @@ class FinalResponseMatch(AdkJudged):
 
     async def _judge(
         self, case: EvalCase, expected: Invocation, actual: Invocation, panel: Panel
-    ) -> JudgedTurn:
+    ) -> Turn:
         if not self.measures(case, expected):
-            return JudgedTurn(None)
+            return Turn(None)
         whole = self.include_intermediate_responses_in_final
         question = panel.question(
             PROMPT,

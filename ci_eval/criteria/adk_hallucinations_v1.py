@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ci_eval.criteria import _judged_sentences
 from ci_eval.criteria._adk_judged import AdkJudged
-from ci_eval.criteria._judged_invocations import JudgedTurn, mean, summed_up
+from ci_eval.criteria._invocation_turns import Turn, averaged, mean
 from ci_eval.criteria._jury import names_of, note_agreement
 from ci_eval.criteria._shown_to_judges import Moment, declared_tools, instructions, moments, steps
 from ci_eval.llm.model_answers import ask_once
@@ -72,16 +72,16 @@ class Hallucinations(AdkJudged):
         """Return the mean over the invocations that contain text."""
         del case
         turns = await asyncio.gather(*(self._judge(each, panel) for each in trace.invocations))
-        return summed_up(self, turns, mean(turns))
+        return averaged(self, turns)
 
-    async def _judge(self, invocation: Invocation, panel: Panel) -> JudgedTurn:
+    async def _judge(self, invocation: Invocation, panel: Panel) -> Turn:
         said = [each for each in self._texts(invocation) if _judged_sentences.letters(each.text)]
         found = await asyncio.gather(*(self._judge_text(each, invocation, panel) for each in said))
         if not found:
-            return JudgedTurn(None)
+            return Turn(None)
         reason = next((each.reason for each in found if each.value is None), "")
         value = None if reason else mean(found)
-        return JudgedTurn(value, reason, {"texts": [each.evidence for each in found]})
+        return Turn(value, {"texts": [each.evidence for each in found]}, reason)
 
     def _texts(self, invocation: Invocation) -> Iterator[_Said]:
         """Yield the texts to judge."""
@@ -93,7 +93,7 @@ class Hallucinations(AdkJudged):
                     yield _Said(text, (*happened[:number], looked_up))
         yield _Said(invocation.response, tuple(happened))
 
-    async def _judge_text(self, said: _Said, invocation: Invocation, panel: Panel) -> JudgedTurn:
+    async def _judge_text(self, said: _Said, invocation: Invocation, panel: Panel) -> Turn:
         """Return the score of one text: the mean of the judges' shares."""
         asking = (_share(seat, said, invocation, panel) for seat in panel.judges)
         shares = await asyncio.gather(*asking)
@@ -103,15 +103,15 @@ class Hallucinations(AdkJudged):
         reason = next((each.reason for each in shares if each.value is None), "")
         values = [each.value for each in shares if each.value is not None]
         value = None if reason else sum(values) / len(values)
-        return JudgedTurn(value, reason, {"value": value, **evidence})
+        return Turn(value, {"value": value, **evidence}, reason)
 
 
-async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) -> JudgedTurn:
+async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) -> Turn:
     """Return the share of a text's sentences that one judge finds supported."""
     question = panel.question(SEGMENT, _judged_sentences.SEGMENTS, text=said.text)
     cut = await ask_once(seat, question, partial(_judged_sentences.read_sentences, text=said.text))
     if cut.value is None:
-        return JudgedTurn(None, f"{seat.name}: {cut.reason}", {"sentences": []})
+        return Turn(None, {"sentences": []}, f"{seat.name}: {cut.reason}")
     question = panel.question(
         VALIDATE,
         _judged_sentences.VERDICTS,
@@ -124,14 +124,14 @@ async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) 
     read = partial(_judged_sentences.read_findings, sentences=cut.value)
     labelled = await ask_once(seat, question, read)
     if labelled.value is None:
-        return JudgedTurn(None, f"{seat.name}: {labelled.reason}", {"sentences": []})
+        return Turn(None, {"sentences": []}, f"{seat.name}: {labelled.reason}")
     good = sum(each.label in _judged_sentences.POSITIVE for each in labelled.value)
     found = zip(cut.value, labelled.value, strict=True)
     sentences: list[Json] = [{"sentence": text, **each._asdict()} for text, each in found]
-    return JudgedTurn(good / len(sentences), evidence={"sentences": sentences})
+    return Turn(good / len(sentences), {"sentences": sentences})
 
 
-def _evidence(panel: Panel, shares: list[JudgedTurn]) -> dict[str, Json]:
+def _evidence(panel: Panel, shares: list[Turn]) -> dict[str, Json]:
     if len(shares) == 1:
         return shares[0].evidence or {}
     found = zip(names_of(panel), shares, strict=True)

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator
 from pydantic.alias_generators import to_camel
 
 from ci_eval.criteria._adk_judged import INTERMEDIATE, of_no_effect
+from ci_eval.criteria._invocation_turns import Turn, compared
 from ci_eval.criteria._rouge import rouge1_f
-from ci_eval.criteria._scored_invocations import Turn, compared
 from ci_eval.plugins.points import Criterion, criterion
 from ci_eval.records.cases import EvalCase, Invocation, Json, ToolCall
 from ci_eval.records.evalset_facts import CaseFacts

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from ci_eval.criteria._adk_judged import AdkJudged
+from ci_eval.criteria._invocation_turns import Turn, averaged
 from ci_eval.criteria._judge_answers import labels_in, one
-from ci_eval.criteria._judged_invocations import JudgedTurn, judge_validity, mean, summed_up
-from ci_eval.criteria._majority_of_samples import Vote, Votes
+from ci_eval.criteria._majority_of_samples import Vote, Votes, judge_validity
 from ci_eval.formats.personas import described
 from ci_eval.llm.model_answers import TEXT, json_object, strict, text_of
 from ci_eval.plugins.points import Panel, criterion
@@ -52,7 +52,7 @@ class SimulatorQuality(AdkJudged):
         """Return the share of the messages that are valid."""
         scenario, turns = case.conversation_scenario, trace.invocations
         if scenario is None or not turns:
-            return summed_up(self, (), None)
+            return averaged(self, ())
         messages = [turn.user for turn in turns[1:]] + [self.stop_signal]
         judging = (
             self._judge(scenario, turns[:number], message, panel)
@@ -61,7 +61,7 @@ class SimulatorQuality(AdkJudged):
         *later, end = await asyncio.gather(*judging)
         judged = [_first(scenario, turns[0]), *later]
         judged[-1] = _ended(judged[-1], end)
-        return summed_up(self, judged, mean(judged))
+        return averaged(self, judged)
 
     async def _judge(
         self,
@@ -69,7 +69,7 @@ class SimulatorQuality(AdkJudged):
         before: Sequence[Invocation],
         message: str,
         panel: Panel,
-    ) -> JudgedTurn:
+    ) -> Turn:
         """Judge whether `message` is valid after the turns `before`."""
         question = panel.question(
             PROMPT,
@@ -83,20 +83,20 @@ class SimulatorQuality(AdkJudged):
         return await judge_validity(panel, question, read)
 
 
-def _first(scenario: ConversationScenario, turn: Invocation) -> JudgedTurn:
+def _first(scenario: ConversationScenario, turn: Invocation) -> Turn:
     """Compare the first message with the scenario's starting prompt."""
     same = turn.user.strip() == scenario.starting_prompt.strip()
     evidence = None if same else {"expected": scenario.starting_prompt, "actual": turn.user}
-    return JudgedTurn(float(same), evidence=evidence)
+    return Turn(float(same), evidence)
 
 
-def _ended(last: JudgedTurn, end: JudgedTurn) -> JudgedTurn:
+def _ended(last: Turn, end: Turn) -> Turn:
     """Combine the verdict on the last message with that on the end."""
     evidence = {**(last.evidence or {}), "end": {"valid": end.value, **(end.evidence or {})}}
     value, reason = last.value, last.reason
     if last.value != 0 and end.value != 1:
         value, reason = end.value, end.reason
-    return JudgedTurn(value, reason, evidence)
+    return Turn(value, evidence, reason)
 
 
 def read(text: str) -> Votes:

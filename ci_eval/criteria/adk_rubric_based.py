@@ -10,7 +10,7 @@ from pydantic import field_validator, model_validator
 
 from ci_eval.criteria import _rubric_verdicts
 from ci_eval.criteria._adk_judged import AdkJudged, final_text
-from ci_eval.criteria._judged_invocations import JudgedTurn, summed_up
+from ci_eval.criteria._invocation_turns import Turn, summed_up
 from ci_eval.criteria._majority_of_samples import Verdict, majority
 from ci_eval.criteria._rubric_verdicts import fault, meant_for
 from ci_eval.criteria._shown_to_judges import (
@@ -29,7 +29,7 @@ from ci_eval.records.trials import Trace
 class _Judged(NamedTuple):
     """The result for one invocation, and the verdicts on its rubrics."""
 
-    turn: JudgedTurn
+    turn: Turn
     verdicts: tuple[bool, ...] = ()
 
 
@@ -111,9 +111,9 @@ class RubricBased(AdkJudged):
     ) -> _Judged:
         """Judge `rubrics`, all in one question."""
         if not rubrics:
-            return _Judged(JudgedTurn(None))
+            return _Judged(Turn(None))
         if fault(rubrics):
-            return _Judged(JudgedTurn(None, fault(rubrics)))
+            return _Judged(Turn(None, reason=fault(rubrics)))
         question = panel.question(
             self.prompts[0],
             _rubric_verdicts.SCHEMA,
@@ -154,7 +154,7 @@ def _summary(rubrics: list[Rubric], found: dict[str, Verdict]) -> _Judged:
         value, reason = sum(verdicts) / len(verdicts), ""
     else:
         value, reason = None, f"the rubric {lacking!r}: {found[lacking].reason}"
-    return _Judged(JudgedTurn(value, reason, {"rubrics": entries}), verdicts)
+    return _Judged(Turn(value, {"rubrics": entries}, reason), verdicts)
 
 
 @criterion("adk/rubric_based_final_response_quality_v1")
@@ -240,7 +240,7 @@ class RubricTrajectory(RubricBased):
         if not actual:
             return []
         rubrics = self.effective(case, self._expected(case)[-1], actual[-1])
-        before = [_Judged(JudgedTurn(None)) for _ in actual[:-1]]
+        before = [_Judged(Turn(None)) for _ in actual[:-1]]
         return [*before, await self._judge(rubrics, actual, panel)]
 
     def _data(self, invocations: tuple[Invocation, ...]) -> dict[str, Json]:

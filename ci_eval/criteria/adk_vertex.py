@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import ClassVar
 
-from ci_eval.criteria._judged_invocations import JudgedTurn, mean, summed_up
+from ci_eval.criteria._invocation_turns import Turn, averaged, summed_up
 from ci_eval.llm.model_answers import TEXT, ask_once, json_object, many, strict, text_of
 from ci_eval.plugins.points import Asked, JudgedCriterion, Panel, criterion
 from ci_eval.records.cases import Content, EvalCase, Invocation, Json
@@ -40,15 +40,15 @@ class VertexJudged(JudgedCriterion):
         """Return one sample, as in ADK, whatever the configuration says for models."""
         return Asked(samples=1)
 
-    async def measure(self, panel: Panel, **given: Json) -> JudgedTurn:
+    async def measure(self, panel: Panel, **given: Json) -> Turn:
         """Measure `given`, with the service's explanation as evidence."""
         text = json.dumps({"metric": self.metric, **given}, sort_keys=True, ensure_ascii=False)
         question = Question(self.type_name, "", text, SCHEMA)
         (seat,) = panel.judges
         reading = await ask_once(seat, question, self.read)
-        return reading.value or JudgedTurn(None, reading.reason)
+        return reading.value or Turn(None, reason=reading.reason)
 
-    def read(self, text: str) -> JudgedTurn:
+    def read(self, text: str) -> Turn:
         """Parse the score in an answer.
 
         Raises:
@@ -66,7 +66,7 @@ class VertexJudged(JudgedCriterion):
         evidence: dict[str, Json] = {"explanation": text_of(found, "explanation")}
         if rubrics := found.get("rubrics"):
             evidence["rubrics"] = rubrics
-        return JudgedTurn(float(score), evidence=evidence)
+        return Turn(float(score), evidence)
 
 
 # --- Single invocations -------------------------------------------------------------------------
@@ -80,16 +80,16 @@ class SingleTurn(VertexJudged):
         expected = case.conversation or (None,) * len(trace.invocations)
         pairs = zip(expected, trace.invocations, strict=True)
         turns = await asyncio.gather(*(self._turn(panel, case, *pair) for pair in pairs))
-        return summed_up(self, turns, mean(turns))
+        return averaged(self, turns)
 
     async def _turn(
         self, panel: Panel, case: EvalCase, expected: Invocation | None, actual: Invocation
-    ) -> JudgedTurn:
+    ) -> Turn:
         if expected and not self.measures(case, expected):
-            return JudgedTurn(None)
+            return Turn(None)
         for name, text in (("message", actual.user), ("response", actual.response)):
             if not text:
-                return JudgedTurn(None, f"the service needs a {name} with text, but it is empty")
+                return Turn(None, reason=f"the service needs a {name} with text, but it is empty")
         return await self.measure(
             panel,
             prompt=actual.user,
@@ -136,9 +136,9 @@ class MultiTurn(VertexJudged):
         """Return the score of the conversation, which is also that of its last invocation."""
         del case
         if not trace.invocations:
-            return summed_up(self, (), None)
+            return averaged(self, ())
         found = await self.measure(panel, **conversation(trace.invocations))
-        before = [JudgedTurn(None)] * (len(trace.invocations) - 1)
+        before = [Turn(None)] * (len(trace.invocations) - 1)
         return summed_up(self, [*before, found], found.value)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
 from ci_eval.criteria._agentflow_criterion import AgentFlowCriterion
-from ci_eval.criteria._scored_invocations import pairs
+from ci_eval.criteria._invocation_turns import pairs
 from ci_eval.criteria._sequence_scores import MatchType, as_key, matches, share
 from ci_eval.plugins.points import criterion
 from ci_eval.records.cases import EvalCase, Invocation, Json, Status, ToolCall

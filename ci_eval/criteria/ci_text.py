@@ -6,9 +6,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ci_eval.criteria._invocation_turns import Turn, averaged, compared, pairs
 from ci_eval.criteria._numbers_in_text import DecimalMark, decimal, near, numbers
 from ci_eval.criteria._response_text import said
-from ci_eval.criteria._scored_invocations import Turn, averaged, compared, pairs
 from ci_eval.criteria._share_score import Share, Texts, share
 from ci_eval.plugins.points import criterion
 from ci_eval.records.cases import EvalCase, Json, Status

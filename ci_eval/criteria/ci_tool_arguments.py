@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from ci_eval.criteria._best_assignment import best_total
+from ci_eval.criteria._invocation_turns import Turn, averaged, pairs
 from ci_eval.criteria._numbers_in_text import decimal, near
-from ci_eval.criteria._scored_invocations import Turn, averaged, pairs
 from ci_eval.criteria._share_score import Share, share
 from ci_eval.criteria._tool_trajectory import NOT_CAPTURED, calls_of, is_captured, shown
 from ci_eval.plugins.points import criterion
