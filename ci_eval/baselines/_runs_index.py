@@ -2,18 +2,18 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from ci_eval.baselines._baseline_document import baseline_errors
 from ci_eval.forge.lineage import is_commit
 from ci_eval.records.cases import SCHEMA_VERSION, Stored
-from ci_eval.records.errors import BaselineError, Problem
+from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.findings import Noted
+from ci_eval.run_files.run_file import check_version
+from ci_eval.text.json_stream import Element
 from ci_eval.text.json_text import JsonText, parse_strict
-from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.validation_messages import read_document
 from ci_eval.text.yaml_files import read_text
 
 README = """\
@@ -67,31 +67,21 @@ def read_index(path: Path, suite: str, *, shown: str) -> tuple[Noted, ...]:
     """
     with baseline_errors(REPAIR_HINT):
         text = parse_strict(read_text(path, shown=shown), shown=shown)
-    problems = _problems(text, suite)
-    if problems:
-        raise BaselineError(problems=problems, hint=REPAIR_HINT)
-    return Index.model_validate(text.value).runs
+        if isinstance(text.value, dict) and "schema_version" in text.value:
+            check_version(Element(text.value["schema_version"], 1, ""), shown, UsageError)
+        index = read_document(text, Index)
+        if problems := [*_problems(index, text, suite)]:
+            raise UsageError(problems=problems)
+    return index.runs
 
 
-def _problems(text: JsonText, suite: str) -> list[Problem]:
-    value = text.value
-    if isinstance(value, dict) and value.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
-        message = (
-            f"has schema version {describe(value['schema_version'])}; "
-            f"this version of ci-eval reads {SCHEMA_VERSION}"
-        )
-        return [text.problem(message, ["schema_version"])]
-    try:
-        index = Index.model_validate(value)
-    except ValidationError as exc:
-        return [text.problem(message, loc) for loc, message in explain(exc, Index)]
+def _problems(index: Index, text: JsonText, suite: str) -> Iterator[Problem]:
     if index.suite != suite:
-        return [text.problem(f"is the index of another suite, {index.suite!r}", ["suite"])]
-    return [
-        text.problem("is not a commit hash", ["runs", place, "commit"])
-        for place, run in enumerate(index.runs)
-        if not (run.commit and is_commit(run.commit))
-    ]
+        yield text.problem(f"is the index of another suite, {index.suite!r}", ["suite"])
+        return
+    for place, run in enumerate(index.runs):
+        if not (run.commit and is_commit(run.commit)):
+            yield text.problem("is not a commit hash", ["runs", place, "commit"])
 
 
 REPAIR_HINT = (

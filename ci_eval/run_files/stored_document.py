@@ -3,14 +3,12 @@
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from ci_eval.records.cases import Stored
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.run_files.run_file import check_version, replacing
 from ci_eval.text.json_stream import Element
 from ci_eval.text.json_text import RESULT_DEPTH, JsonText, NotJsonError, parse_json
-from ci_eval.text.validation_messages import explain
+from ci_eval.text.validation_messages import read_document
 
 M = TypeVar("M", bound=Stored)
 
@@ -47,8 +45,4 @@ def validated(document: JsonText, model: type[M], *, shown: str) -> M:
 
     """
     check_version(Element(document.value.get("schema_version"), 1, ""), shown, UsageError)
-    try:
-        return model.model_validate(document.value)
-    except ValidationError as exc:
-        problems = (document.problem(message, loc) for loc, message in explain(exc, model))
-        raise UsageError(problems=problems) from exc
+    return read_document(document, model)

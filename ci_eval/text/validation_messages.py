@@ -9,8 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, Tag, ValidationError
 from pydantic_core import InitErrorDetails
 
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.text.json_text import JsonText
 from ci_eval.text.suggest import as_number, as_share, did_you_mean
-from ci_eval.text.yaml_files import Loc, dotted
+from ci_eval.text.yaml_files import Document, Loc, dotted
 
 M = TypeVar("M", bound=BaseModel)
 _EXPECTED = {
@@ -87,6 +89,20 @@ def read_as(model: type[M], value: Any, refuse: Callable[[str, Loc], None]) -> M
         for loc, message in explain(exc, model):
             refuse(message, loc)
         return None
+
+
+def read_document(document: Document | JsonText, model: type[M]) -> M:
+    """Return the value of `document` as a `model`.
+
+    Raises:
+        UsageError: it is invalid; names the place of each error.
+
+    """
+    problems: list[Problem] = []
+    found = read_as(model, document.value, lambda *at: problems.append(document.problem(*at)))
+    if found is None:
+        raise UsageError(problems=problems)
+    return found
 
 
 def existing(value: Any, loc: Loc) -> tuple[tuple[int | str, ...], Any]:

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from ci_eval.cli.adk.adk_eval_options import interpreter_of
 from ci_eval.cli.evalset.evalset_writers import read_back
 from ci_eval.config.open_evalset import open_evalset, reader_of
@@ -19,9 +17,9 @@ from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import UnderPython
 from ci_eval.runtime.workers.worker_pool import Adapter
-from ci_eval.text.json_text import JsonText, parse_strict
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import Document, parse_yaml, read_text
+from ci_eval.text.json_text import parse_strict
+from ci_eval.text.validation_messages import read_document
+from ci_eval.text.yaml_files import parse_yaml, read_text
 
 
 def from_prompt(prompt: str, expected: str | None, eval_id: str | None, *, now: float) -> EvalCase:
@@ -55,7 +53,7 @@ def from_file(path: Path, *, shown: str) -> list[EvalCase]:
         listed = _as_item(text) if syntax == "yaml" else f"[{text}]"
         return list(read_back(listed, name=f"case.{syntax}", shown=shown).cases())
     parse = parse_yaml if syntax == "yaml" else parse_strict
-    return [_validated(EvalCase, parse(text, shown=shown))]
+    return [read_document(parse(text, shown=shown), EvalCase)]
 
 
 def _as_item(text: str) -> str:
@@ -125,15 +123,7 @@ M = TypeVar("M", bound=AdkRecord)
 
 
 def _read(model: type[M], name: str) -> M:
-    return _validated(model, parse_strict(read_text(Path(name), shown=name), shown=name))
-
-
-def _validated(model: type[M], document: Document | JsonText) -> M:
-    try:
-        return model.model_validate(document.value)
-    except ValidationError as exc:
-        found = [document.problem(message, loc) for loc, message in explain(exc, model)]
-        raise UsageError(problems=found) from exc
+    return read_document(parse_strict(read_text(Path(name), shown=name), shown=name), model)
 
 
 def _digest(value: Json) -> str:

@@ -492,7 +492,7 @@ GOOD = {"run_id": "x", "created": "", "commit": "a" * 40}
         pytest.param(
             "[]", f"{DATA}:{INDEX}:1: expected an object, found a list", marks=pytest.mark.slow
         ),
-        ('{"schema_version": 2}', f"{DATA}:{INDEX}:1: schema_version: has schema version 2; "),
+        ('{"schema_version": 2}', f"{DATA}:{INDEX}:1: has schema version 2; "),
         pytest.param(
             '{"runs": []}', f"{DATA}:{INDEX}:1: 'schema_version' is missing", marks=pytest.mark.slow
         ),
