@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 from pydantic import StringConstraints
 
 from ci_eval.forge.github import GitHub, connected
-from ci_eval.forge.github_errors import GitHubError
+from ci_eval.forge.rest import HostError
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.runtime.context import RunContext
 
@@ -34,7 +34,7 @@ def with_github(
 
     try:
         return asyncio.run(connect())
-    except GitHubError as exc:
+    except HostError as exc:
         if writing:
             raise UsageError(f"not stored: {exc}", hint=exc.hint) from exc
         raise BaselineError(f"the baseline was not loaded: {exc}", hint=exc.hint) from exc

@@ -20,8 +20,8 @@ from ci_eval.baselines._baseline_document import (
 )
 from ci_eval.baselines._github_access import Commit, with_github
 from ci_eval.forge.github import GitHub
-from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import Lineage
+from ci_eval.forge.rest import HostError
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
 from ci_eval.records.cases import Json, Stored
@@ -116,7 +116,7 @@ class CheckRunStore(BaselineStore):
                     past = _past(each, commit) if self._is_ours(each) else None
                     if past and past.meta.suite == suite:
                         found[past.meta.run_id] = past
-        except GitHubError as exc:
+        except HostError as exc:
             if exc.status != _UNKNOWN_COMMIT:
                 raise
         return sorted(found.values(), key=lambda past: past.meta.created, reverse=True)

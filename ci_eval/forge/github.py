@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote, urlencode, urljoin
 
-from ci_eval.forge.github_errors import RULES, GitHubError, graphql_error, require_success
-from ci_eval.forge.rest import GONE, Host, checked, items, read, token_in
+from ci_eval.forge.github_errors import RULES, graphql_error, require_success
+from ci_eval.forge.rest import GONE, Host, HostError, checked, items, read, token_in
 from ci_eval.records.cases import Json, Stored
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, Response, address, connecting, shown_address
@@ -48,7 +48,7 @@ async def connected(context: RunContext) -> AsyncIterator["GitHub"]:
     """Connect to the repository that the environment names.
 
     Raises:
-        GitHubError: the environment names no repository, or has no token.
+        HostError: the environment names no repository, or has no token.
 
     """
     env = context.env
@@ -56,7 +56,7 @@ async def connected(context: RunContext) -> AsyncIterator["GitHub"]:
     try:
         address(api)
     except ValueError as exc:
-        raise GitHubError(f"GITHUB_API_URL: {exc}") from exc
+        raise HostError(f"GITHUB_API_URL: {exc}") from exc
     graphql = _graphql(env, api)
     repository = _repository(env)
     headers = {
@@ -74,22 +74,22 @@ def _graphql(env: Mapping[str, str], api: str) -> str:
     try:
         return address(env.get("GITHUB_GRAPHQL_URL") or f"{api.removesuffix('/v3')}/graphql")
     except ValueError as exc:
-        raise GitHubError(f"GITHUB_GRAPHQL_URL: {exc}") from exc
+        raise HostError(f"GITHUB_GRAPHQL_URL: {exc}") from exc
 
 
 def _repository(env: Mapping[str, str]) -> str:
     named = env.get("GITHUB_REPOSITORY", "")
     if not named:
         hint = "outside of a workflow, set GITHUB_REPOSITORY=owner/name"
-        raise GitHubError("no GitHub repository is configured", hint=hint)
+        raise HostError("no GitHub repository is configured", hint=hint)
     if not _REPOSITORY.fullmatch(named):
-        raise GitHubError(f"GITHUB_REPOSITORY must be 'owner/name', found {named[:100]!r}")
+        raise HostError(f"GITHUB_REPOSITORY must be 'owner/name', found {named[:100]!r}")
     return named
 
 
 def _token(env: Mapping[str, str]) -> str:
     hint = "set GITHUB_TOKEN; in a workflow, to ${{ github.token }}"
-    return token_in(env, TOKENS, GitHubError("no GitHub token is set", hint=hint))
+    return token_in(env, TOKENS, HostError("no GitHub token is set", hint=hint))
 
 
 @dataclass
@@ -125,7 +125,7 @@ class GitHub:
         A page is a list, or an object that holds one as its `member`.
 
         Raises:
-            GitHubError: a page cannot be read, or does not fit the schema.
+            HostError: a page cannot be read, or does not fit the schema.
 
         """
         url = f"{self._url(path)}?{urlencode({'per_page': 100, **query})}"
@@ -140,13 +140,13 @@ class GitHub:
             url = self._next_page(response)
             if not url:
                 return
-        raise GitHubError(f"{shown_address(url)} has more than {MAX_PAGES} pages")
+        raise HostError(f"{shown_address(url)} has more than {MAX_PAGES} pages")
 
     async def one(self, path: str, kind: type[M], *, needs: str) -> M:
         """Return the resource at `path`.
 
         Raises:
-            GitHubError: it cannot be read, or does not fit the schema.
+            HostError: it cannot be read, or does not fit the schema.
 
         """
         response = await self._send(Request("GET", self._url(path)), needs)
@@ -158,7 +158,7 @@ class GitHub:
         """Create a resource at `path` and return it; `repeatable` if creating two does no harm.
 
         Raises:
-            GitHubError: it was not created, or the outcome is unknown.
+            HostError: it was not created, or the outcome is unknown.
 
         """
         request = Request("POST", self._url(path), body)
@@ -169,7 +169,7 @@ class GitHub:
         """Change the resource at `path`, overwriting concurrent changes.
 
         Raises:
-            GitHubError: it was not changed, or the outcome is unknown.
+            HostError: it was not changed, or the outcome is unknown.
 
         """
         # A retry could overwrite what another job wrote in between.
@@ -179,12 +179,12 @@ class GitHub:
         """Delete the resource at `path`, if it exists.
 
         Raises:
-            GitHubError: it was not deleted, or the outcome is unknown.
+            HostError: it was not deleted, or the outcome is unknown.
 
         """
         try:
             await self._send_change(Request("DELETE", self._url(path)), needs)
-        except GitHubError as exc:
+        except HostError as exc:
             if exc.status not in GONE:
                 raise
 
@@ -194,7 +194,7 @@ class GitHub:
         """Return the `data` of a GraphQL query or mutation.
 
         Raises:
-            GitHubError: the request fails, returns errors, or does not fit the schema.
+            HostError: the request fails, returns errors, or does not fit the schema.
 
         """
         body: Json = {"query": query, "variables": dict(variables)}
@@ -202,7 +202,7 @@ class GitHub:
         response = await send(Request("POST", self.graphql_url, body), needs)
         answer = read(response)
         if not isinstance(answer, dict):
-            raise GitHubError(f"{response.request.shown} did not return an object")
+            raise HostError(f"{response.request.shown} did not return an object")
         if errors := answer.get("errors"):
             raise graphql_error(errors, response, needs)
         return checked(answer.get("data"), kind, response)
@@ -213,7 +213,7 @@ class GitHub:
         GitHub redirects to another host, which does not get the token.
 
         Raises:
-            GitHubError: it cannot be read.
+            HostError: it cannot be read.
 
         """
         request = Request("GET", self._url(path), headers=self.headers)
@@ -223,7 +223,7 @@ class GitHub:
             response = await self.host.send(request, again=True, within_s=DOWNLOAD_S)
             if response.status not in (200, *GONE):
                 # The body may repeat the key in the address.
-                raise GitHubError(f"{request.shown} answered {response.status}")
+                raise HostError(f"{request.shown} answered {response.status}")
         if response.status in GONE:
             return None
         require_success(response, needs)
@@ -242,7 +242,7 @@ class GitHub:
         # The address of the next page may contain the id of the repository instead of its name.
         if not found[1].startswith(f"{self.api}/"):
             shown = shown_address(found[1])
-            raise GitHubError(f"the next page of {response.request.shown} is elsewhere, at {shown}")
+            raise HostError(f"the next page of {response.request.shown} is elsewhere, at {shown}")
         return found[1]
 
     async def _send_change(self, request: Request, needs: str, *, again: bool = True) -> Response:
@@ -267,5 +267,5 @@ def _target(response: Response) -> str:
     source = response.request.url
     target = urljoin(source, response.headers.get("Location", ""))
     if not target.startswith(("https://", source.partition("://")[0] + "://")):
-        raise GitHubError(f"{response.request.shown} redirects to {shown_address(target)}")
+        raise HostError(f"{response.request.shown} redirects to {shown_address(target)}")
     return target

@@ -25,10 +25,6 @@ _MAX_NAMED = 500
 """Maximum length that is read of the header with permissions, in characters."""
 
 
-GitHubError = HostError
-"""A request to GitHub failed or was refused."""
-
-
 def limit_s(response: Response, now: float) -> float | None:
     """Return the seconds to wait for GitHub's rate limit; `None` if it was not exceeded."""
     if response.status not in (403, 429) and not _is_graphql_limit(response):
@@ -77,12 +73,12 @@ def _kind(error: dict[str, Json]) -> str:
     return str(error.get("type") or ("UNKNOWN" if "extensions" in error else ""))
 
 
-def graphql_error(errors: Json, response: Response, needs: str) -> GitHubError:
+def graphql_error(errors: Json, response: Response, needs: str) -> HostError:
     """Return the first GraphQL error as an exception."""
     first = _first_error(errors) or {}
     detail = response.request.quoted(str(first.get("message", "no message")))
     status = _GRAPHQL_STATUSES.get(_kind(first))
-    return GitHubError(
+    return HostError(
         f"GitHub refuses {response.request.shown}: {detail}",
         hint=_permission(needs, response) if status in (403, 404) else "",
         status=status,
@@ -136,7 +132,7 @@ def require_success(response: Response, needs: str) -> None:
         message, hint = f"{shown} answered {response.shown}", "was the repository renamed?"
     else:
         message, hint = f"{shown} answered {status}{detail}", ""
-    raise GitHubError(message, hint=hint, status=status)
+    raise HostError(message, hint=hint, status=status)
 
 
 def error_detail(response: Response) -> str:

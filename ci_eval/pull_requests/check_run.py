@@ -34,7 +34,7 @@ async def make(github: GitHub, report: Report, commit: str, run_url: str) -> Non
     """Create the check run of a report on a commit; it links to the page of the report or the run.
 
     Raises:
-        GitHubError: the check run was not created.
+        HostError: the check run was not created.
 
     """
     placed = (each for each in notes(report, report.worst) if each.file)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from pydantic import AliasPath, Field
 
 from ci_eval.forge.github import GitHub, connected
-from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import event
+from ci_eval.forge.rest import HostError
 from ci_eval.pull_requests import (
     check_run,
     pull_request,
@@ -99,11 +99,11 @@ def relay(options: Options, pattern: str, context: RunContext) -> Relayed:
     number, sha = _started_by(context.env)
     try:
         return asyncio.run(_relay(number, sha, options, pattern, context))
-    except GitHubError as exc:
+    except HostError as exc:
         raise posting_error(exc) from exc
 
 
-def posting_error(error: PostingError | GitHubError) -> PostingError:
+def posting_error(error: PostingError | HostError) -> PostingError:
     """Return the error to show to the user."""
     if isinstance(error, PostingError):
         return error
@@ -194,9 +194,9 @@ class _Relay:
         for each in self.suites.values():
             try:
                 relayed.told += await self._post_suite(each)
-            except (PostingError, GitHubError) as exc:
+            except (PostingError, HostError) as exc:
                 relayed.errors.append(posting_error(exc))
-                if isinstance(exc, GitHubError) or exc.is_refusal:
+                if isinstance(exc, HostError) or exc.is_refusal:
                     break  # the others would fail, too
         if is_readable or self.options.mode == "off":
             return relayed
@@ -216,7 +216,7 @@ class _Relay:
                     continue
                 is_readable = True
                 await self._take_one(each)
-        except GitHubError as exc:
+        except HostError as exc:
             if not is_readable:
                 raise
             # The reports read so far are still posted.
@@ -276,7 +276,7 @@ class _Relay:
             return
         try:
             await check_run.make(self.github, report, pull.head_sha, self._link)
-        except GitHubError as exc:
+        except HostError as exc:
             self.relayed.errors.append(PostingError(f"no check run: {exc}", hint=exc.hint))
             self.can_check = False
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import AliasPath, Field
 
 from ci_eval.forge.github import MAX_PAGES, GitHub
-from ci_eval.forge.github_errors import GitHubError
+from ci_eval.forge.rest import HostError
 from ci_eval.pull_requests.comment_thread import (
     LIMIT,
     Comment,
@@ -142,7 +142,7 @@ class GitHubThread(Thread):
         variables = {"id": comment.node}
         try:
             found = await self._github.graphql(_EARLIER, variables, _History, needs=_NEEDS)
-        except GitHubError:
+        except HostError:
             self._has_graphql = False
             return []
         return [each.diff for each in found.edits if each and each.diff and len(each.diff) <= LIMIT]
@@ -153,7 +153,7 @@ class GitHubThread(Thread):
             variables = {"id": comment.node, "reason": reason}
             try:
                 await self._github.graphql(_MINIMIZE, variables, Stored, needs=_NEEDS)
-            except GitHubError:
+            except HostError:
                 self._has_graphql = False
             else:
                 return
@@ -178,7 +178,7 @@ class GitHubThread(Thread):
         for _ in range(MAX_PAGES if self._has_graphql else 0):
             try:
                 page = await self._github.graphql(_LIST, variables, _Page, needs=_NEEDS)
-            except GitHubError:
+            except HostError:
                 break
             found += (
                 Comment(each.number, each.body, each.url, each.is_hidden, each.id)
@@ -204,12 +204,12 @@ async def identity(github: GitHub) -> User:
     """Return the user of the token; the token of a workflow cannot look it up.
 
     Raises:
-        GitHubError: the request failed.
+        HostError: the request failed.
 
     """
     try:
         return await github.one("/user", User, needs="metadata: read")
-    except GitHubError as exc:
+    except HostError as exc:
         if exc.status not in (403, 404):
             raise
         return User(login=_BOT, type="Bot")

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from pydantic import AliasPath, Field
 
 from ci_eval.forge.github import GitHub
-from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import base_branch, event, event_text, is_commit
-from ci_eval.forge.rest import GONE
+from ci_eval.forge.rest import GONE, HostError
 from ci_eval.pull_requests.comment_thread import PostingError
 from ci_eval.records.cases import Stored
 
@@ -45,7 +44,7 @@ async def find(github: GitHub, env: Mapping[str, str], number: int | None) -> Pu
     is the default branch.  For a merge queue, it is the last pull request of the queue.
 
     Raises:
-        GitHubError: a request to GitHub failed.
+        HostError: a request to GitHub failed.
         PostingError: the pull request `number` is not open, or several match.
 
     """
@@ -67,7 +66,7 @@ async def of_branch(github: GitHub, source: str, branch: str, sha: str) -> list[
     """Return the open pull requests of a branch of the repository `source` with head commit `sha`.
 
     Raises:
-        GitHubError: a request to GitHub failed.
+        HostError: a request to GitHub failed.
 
     """
     owner = source.partition("/")[0]
@@ -86,7 +85,7 @@ async def numbered(github: GitHub, number: int) -> PullRequest | None:
     """Return the pull request `number`; `None` if it is not open.
 
     Raises:
-        GitHubError: a request to GitHub failed, or there is no such pull request.
+        HostError: a request to GitHub failed, or there is no such pull request.
 
     """
     found = await github.one(f"pulls/{number}", _Pull, needs=NEEDS)
@@ -123,7 +122,7 @@ class _Pull(Stored):
 async def _numbered(github: GitHub, number: int) -> PullRequest:
     try:
         found = await numbered(github, number)
-    except GitHubError as exc:
+    except HostError as exc:
         if exc.status in GONE:
             # GitHub also answers so if the token may not read pull requests; then listing fails.
             [_ async for _ in github.listed("pulls", _Pull, needs=NEEDS, most=1, state="open")]
@@ -161,7 +160,7 @@ async def _of_commit(github: GitHub, sha: str) -> list[PullRequest]:
         return []
     try:
         found = [each async for each in github.listed(f"commits/{sha}/pulls", _Pull, needs=NEEDS)]
-    except GitHubError as exc:
+    except HostError as exc:
         if exc.status == _NO_SUCH_COMMIT:
             return []
         raise

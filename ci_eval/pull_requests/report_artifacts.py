@@ -56,7 +56,7 @@ async def listed(github: GitHub, run: int, pattern: str) -> list[Artifact]:
     """Return the artifacts of a workflow run whose names match, the newest of each name.
 
     Raises:
-        GitHubError: they cannot be listed.
+        HostError: they cannot be listed.
 
     """
     path = f"actions/runs/{run}/artifacts"
@@ -73,7 +73,7 @@ async def reports(github: GitHub, artifacts: list[Artifact]) -> AsyncIterator[Re
     """Yield the report in each artifact, or the error; holds only one in memory at a time.
 
     Raises:
-        GitHubError: a request to GitHub failed.
+        HostError: a request to GitHub failed.
 
     """
     for each in artifacts[:MAX_ARTIFACTS]:

@@ -8,8 +8,8 @@ from typing import NamedTuple, Self
 
 from ci_eval.forge.ci_job import run_link
 from ci_eval.forge.github import GitHub, connected
-from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import from_fork
+from ci_eval.forge.rest import HostError
 from ci_eval.pull_requests import check_run, gitlab_thread, pull_request, sticky_comment
 from ci_eval.pull_requests.comment_options import Options, calls_for
 from ci_eval.pull_requests.comment_sections import Outcome, Section, with_distinct_names
@@ -165,7 +165,7 @@ async def _found(github: GitHub, options: Options, context: RunContext) -> PullR
     """
     try:
         found = await pull_request.find(github, context.env, options.pull_request)
-    except GitHubError as exc:
+    except HostError as exc:
         if options.pull_request or exc.status not in (403, 404):
             raise
         context.say(f"no comment: {exc}; to comment on its pull request, {exc.hint}")
@@ -192,7 +192,7 @@ async def _check_run(github: GitHub, report: Report, commit: str, context: RunCo
     """Create the check run; a failure does not affect the comment."""
     try:
         await check_run.make(github, report, commit, run_link(context.env))
-    except GitHubError as exc:
+    except HostError as exc:
         if exc.status in (403, 404) and from_fork(context.env):
             context.say(f"no check run: {exc}; {_READS}")
         else:

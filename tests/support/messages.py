@@ -31,7 +31,7 @@ SEEDS: dict[str, Parameter] = {
             *("CiEvalError", "UsageError", "ConfigError", "EvalSetError", "UnknownPluginError"),
             *("NothingSelectedError", "BaselineError", "BadAnswerError", "DisturbedError"),
             *("JudgeError", "UnreadableError", "RefusedError", "StatusError", "ExpressionError"),
-            *("GitHubError", "HostError", "LimitedError", "PostingError"),
+            *("HostError", "LimitedError", "PostingError"),
             *("MachineError",),
             *(
                 "Problem",

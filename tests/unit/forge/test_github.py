@@ -34,7 +34,7 @@ from servers.loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port, se
 
 from ci_eval.forge import github as module
 from ci_eval.forge import rest
-from ci_eval.forge.github import GitHub, GitHubError, connected
+from ci_eval.forge.github import GitHub, HostError, connected
 from ci_eval.forge.rest import LimitedError
 from ci_eval.records.cases import Stored
 from ci_eval.runtime import http
@@ -106,8 +106,8 @@ def posted(*, repeatable: bool) -> Callable[[GitHub], Awaitable[Any]]:
 
 def refused(
     env: dict[str, str], work: Callable[[GitHub], Awaitable[Any]] | None = None, **more: Any
-) -> GitHubError:
-    with pytest.raises(GitHubError) as caught:
+) -> HostError:
+    with pytest.raises(HostError) as caught:
         asking(env, work or things(), **more)
     assert TOKEN not in f"{caught.value} {caught.value.hint} {SAID}"
     return caught.value
@@ -460,7 +460,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(
     fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rest, "PATIENCE_S", -1)
-    with pytest.raises(GitHubError, match=r"did not answer within 0\.05 s$"):
+    with pytest.raises(HostError, match=r"did not answer within 0\.05 s$"):
         asking(
             scripted(fake, Reply(b"{}", delay_s=60)),
             lambda found: found.host.send(Request("GET", fake.url), again=True, within_s=0.05),
@@ -846,7 +846,7 @@ async def main():
 rest.RETRIES = 0
 try:
     asyncio.run(main())
-except github.GitHubError as exc:
+except github.HostError as exc:
     print(exc)
 """
 
@@ -960,6 +960,6 @@ def test_a_redirect_leads_to_the_web_and_never_out_of_encryption(
     if there:
         assert module._target(response) == there
     else:
-        with pytest.raises(GitHubError) as caught:
+        with pytest.raises(HostError) as caught:
             module._target(response)
         assert "sig" not in str(caught.value)

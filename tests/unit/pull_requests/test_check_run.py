@@ -11,7 +11,7 @@ from support.report_language import make_report
 
 from ci_eval.forge import rest
 from ci_eval.forge.github import connected
-from ci_eval.forge.github_errors import GitHubError
+from ci_eval.forge.rest import HostError
 from ci_eval.pull_requests import check_run
 from ci_eval.pull_requests.check_run import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES
 from ci_eval.records.findings import Report
@@ -101,7 +101,7 @@ def test_annotations_of_which_nobody_knows_are_not_sent_twice(
 ) -> None:
     monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
     fake.faults.append(Fault("PATCH", "check-runs", reply=refusal(502, "no"), is_made=True))
-    with pytest.raises(GitHubError, match="answered 502"):
+    with pytest.raises(HostError, match="answered 502"):
         made(fake, failing(60))
     assert [each.method for each in fake.requests] == ["POST", "PATCH"]
 
@@ -124,6 +124,6 @@ def test_the_summary_is_cut_in_bytes(fake: FakeGitHub) -> None:
 
 def test_without_permission_the_missing_one_is_named(fake: FakeGitHub) -> None:
     fake.permissions = frozenset({"checks: read"})
-    with pytest.raises(GitHubError) as caught:
+    with pytest.raises(HostError) as caught:
         made(fake, FAILED)
     assert "checks: write" in caught.value.hint

@@ -18,7 +18,7 @@ from servers.github.faults import Fault
 from servers.loopback import as_json
 
 from ci_eval.forge.github import GitHub, connected
-from ci_eval.forge.github_errors import GitHubError
+from ci_eval.forge.rest import HostError
 from ci_eval.pull_requests.comment_thread import PostingError
 from ci_eval.pull_requests.pull_request import PullRequest, find, of_branch
 from ci_eval.runtime.context import RunContext
@@ -207,7 +207,7 @@ def test_where_several_are_as_good_one_has_to_be_named(fake: FakeGitHub, found: 
 
 def test_that_github_refuses_is_no_answer(fake: FakeGitHub, found: Found) -> None:
     fake.script.append(refusal(403, "Resource not accessible by integration"))
-    with pytest.raises(GitHubError, match="refuses"):
+    with pytest.raises(HostError, match="refuses"):
         found(GITHUB_SHA=HEAD)
 
 
@@ -312,7 +312,7 @@ def test_a_number_that_may_not_be_read_is_not_said_to_be_missing(
     fake: FakeGitHub, found: Found
 ) -> None:
     fake.faults.append(Fault("GET", "/pulls", reply=refusal(404, "Not Found"), times=2))
-    with pytest.raises(GitHubError, match="or the token has no access to it") as caught:
+    with pytest.raises(HostError, match="or the token has no access to it") as caught:
         found(number=9)
     assert caught.value.hint == "the token needs `permissions: {pull-requests: read}`"
 
