@@ -6,14 +6,16 @@ from functools import cache
 
 from pydantic import ValidationError
 
-from ci_eval.config.config_schema import Excuse, GateOptions, Quarantine, Unjudged
+from ci_eval.config.config_schema import Acceptance, Excuse, GateOptions, Quarantine, Unjudged
 from ci_eval.config.selection import PlannedEvalSet, fits
 from ci_eval.config.validated_config import Config
 from ci_eval.gate.floors import reason
+from ci_eval.records.cases import Status
 from ci_eval.records.errors import BaselineError, Problem
 from ci_eval.records.findings import Excused, Reason
 from ci_eval.records.results import RunMeta
 from ci_eval.run_files.report_phrases import listed as names
+from ci_eval.run_files.score_column import RANKED
 from ci_eval.run_files.score_table import Columns
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import explain
@@ -85,13 +87,18 @@ def day_of(meta: RunMeta) -> date:
 
 
 def excused(meta: RunMeta, gate: GateOptions, columns: Columns) -> Excuses:
-    """Return the exempted cases of each group and their exemption."""
+    """Return the exempted cases of each group and their exemption.
+
+    A drop is accepted, not an error: whoever accepts a lower score does not accept a crash.
+    """
     given = [each for each in (*gate.quarantine, *gate.accept) if each.until >= day_of(meta)]
     found: dict[GroupName, dict[str, Excuse]] = {}
     for name, column in columns.groups.items() if given else ():
+        errors = column.ranks(meta.criteria[name[2]]) == RANKED.index(Status.ERROR)
+        crashed = {*column.named(errors)}
         for case in column:
             excuse = next((each for each in given if covers(each, name, case)), None)
-            if excuse:
+            if excuse and not (isinstance(excuse, Acceptance) and case in crashed):
                 found.setdefault(name, {})[case] = excuse
     return found
 

@@ -139,6 +139,13 @@ def test_to_excuse_the_flaky_case_makes_no_other_one_steady():
     assert found.deltas[0].outcome == "inconclusive"
 
 
+def test_who_accepts_a_drop_accepts_no_error():
+    accept = compared("x error\ny 1", "x 1\ny 1", accept=[accepted("x")])
+    apart = compared("x error\ny 1", "x 1\ny 1", quarantine=[quarantine("x")])
+
+    assert [each.cases for each in (*accept.excused, *apart.excused)] == [(), ("e/x",)]
+
+
 def test_what_a_run_of_the_baseline_accepted_begins_a_new_level():
     accept = [accepted("x", date(2026, 6, 1))]
     nearest, *older = past("x 0.6\ny 1", "x 1\ny 1", "x 1\ny 1")
