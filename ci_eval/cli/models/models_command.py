@@ -49,6 +49,8 @@ def show(config: str, *, case: str | None, agent: str | None, as_json: bool) -> 
 def prune(config: str) -> int:
     """Remove the calls of trials that the configuration no longer plans."""
     for each in _cassettes(config):
+        for conflict in each.conflicts():
+            raise UsageError(conflict)
         removed = each.cassette.keep(each.trials)
         console.out(f"{each.shown}: removed {counted(removed, 'call')}")
     return ExitCode.PASSED

@@ -70,14 +70,19 @@ class Cassette:
         if self._unused:
             hint = f"`{self.context.command('models', 'prune')}` removes them"
             yield f"{self.shown}: calls of {_listed(self._unused)} are not used; {hint}"
-        doubled = {place.trial for place in self.cassette.doubled}
-        if again := {key for key in self._held if digest_of_trial(key) in doubled}:
-            yield f"{self.shown}: calls of {_listed(again)} have two answers; record them again"
+        yield from self.conflicts()
         if edited:
             yield f"{self.shown}: requests of {_listed(edited)} have been edited; record them again"
         if suspects:
             shown = _listed(suspects)
             yield f"{self.shown}: calls of {shown} seem to contain a key; record them again"
+
+    def conflicts(self) -> Iterator[str]:
+        """Yield a message if calls of planned cases have two answers, as a merge leaves them."""
+        doubled = {place.trial for place in self.cassette.doubled}
+        used = self._held - self._unused
+        if again := {key for key in used if digest_of_trial(key) in doubled}:
+            yield f"{self.shown}: calls of {_listed(again)} have two answers; record them again"
 
     def _suspicious(self) -> tuple[set[TrialKey], set[TrialKey]]:
         """Return the trials whose calls seem to contain a key, and those with edited requests."""
