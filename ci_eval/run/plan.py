@@ -267,7 +267,8 @@ class _Planner:
         if not glob.has_magic(path) or (self.context.root / path).exists():
             return {entry: single}
         found = glob.glob(path, root_dir=self.context.root, recursive=True)  # noqa: PTH207  # knows `..`
-        paths = sorted(each for each in found if (self.context.root / each).is_file())
+        # A link that leads nowhere stays, so that it is an error, not an evalset fewer.
+        paths = sorted(each for each in found if not (self.context.root / each).is_dir())
         if not paths:
             self._problem(f"{path!r} matches no file", ("evalsets", entry))
         names = distinct_names(path.replace(os.sep, "/") for path in paths)

@@ -43,7 +43,9 @@ def contained(root: Path, given: str, *, written: bool = False) -> Path:
 
 
 def similar_path(root: Path, given: str) -> str:
-    """Return the end of a message: the existing path that is probably meant, if any."""
+    """Return the end of a message: the existing path that is probably meant, or a broken link."""
+    if (root / given).is_symlink():
+        return ": the link leads nowhere"
     found = _similar(root, Path(given))
     return f". Did you mean {str(found)!r}?" if found else ""
 

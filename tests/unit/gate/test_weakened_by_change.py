@@ -366,6 +366,15 @@ def test_a_floor_replaces_the_demand_that_every_case_passes(repo):
     assert said(repo) == ["gate.min_pass_rate: 1 → 0.2"]
 
 
+def test_a_pass_rate_beside_the_comparison_weakens_nothing(repo):
+    before = CONFIG + "baseline: {store: file}\n"
+    repo.commit(**{"ci-eval.yaml": before})
+    more = before + "gate: {mode: both, min_pass_rate: 0.9}\n"
+    repo.on("work").commit(**{"ci-eval.yaml": more})
+
+    assert said(repo) == []
+
+
 CASES = """\
 cases:
 - {id: x, prompt: Hello, expected: Hi}

@@ -381,6 +381,14 @@ def test_a_pattern_must_fit_something(suite: Suite, pattern: str) -> None:
     assert suite.refusal() == [f"ci-eval.yaml:5: evalsets.all: {pattern!r} matches no file"]
 
 
+def test_a_link_that_leads_nowhere_is_no_evalset_fewer(suite: Suite) -> None:
+    suite.evalset("one.json", case("a"))
+    (suite.folder / "other.json").symlink_to("nowhere.json")
+    suite.evalsets('  all: "*o*.json"\n')
+    said = "evalsets.all: there is no file 'other.json': the link leads nowhere"
+    assert suite.refusal() == [f"ci-eval.yaml:5: {said}"]
+
+
 def test_a_pattern_that_no_file_can_fit_is_none(suite: Suite) -> None:
     suite.evalsets('  all: "a\\0*"\n')
     assert suite.refusal() == ["ci-eval.yaml:5: evalsets.all: is not a path: it contains U+0000"]
