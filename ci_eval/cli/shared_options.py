@@ -78,6 +78,7 @@ out_option = click.option(
     metavar="DIR",
     default=REPORT_FOLDER,
     show_default=True,
+    callback=not_empty,
     help="Output directory.",
 )
 record_option = click.option(

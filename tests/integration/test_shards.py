@@ -423,6 +423,7 @@ def test_no_trace_of_a_shard_replaces_a_trial_that_confirms(suite):
         [
             (("run", "--shard", "4/3"), "there is no shard 4/3; they are numbered from 1, up to 3"),
             (("run", "--shard", ""), "--shard is empty"),
+            (("run", "--out", ""), "--out is empty"),
             (("run", "--shard", "1/3", "--plan", ""), "--plan is empty"),
             (("plan", "--shards", "3", "--out", ""), "--plan/--out is empty"),
             (("merge", "nowhere", "--redraw-plan", ""), "--redraw-plan is empty"),
