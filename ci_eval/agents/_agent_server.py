@@ -22,7 +22,7 @@ from ci_eval.records.cases import Record
 from ci_eval.records.errors import FailureKind, TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import Declared, find_agent_program, refused, unset
+from ci_eval.runtime.environments import Declared, find_agent_program, refused
 from ci_eval.runtime.http import Net, Request, StatusError, connecting
 from ci_eval.runtime.path_checks import PathText
 from ci_eval.runtime.processes import Child, Launch, output_tail, wait_at_most
@@ -90,10 +90,6 @@ class ServedAgent(CallingModels, NetworkAgent, _Startable):
         if self.launched is not None:
             return self
         return self.model_copy(update={self.type_name: self.base}) if self.base else None
-
-    def missing(self, env: Mapping[str, str]) -> str:
-        """Return the declared variables that are not set, as text."""
-        return unset(self.own_variables, env)
 
     def check(self, context: RunContext) -> Faults:
         """Yield the errors in the address, the headers and the options to start the server."""

@@ -21,7 +21,6 @@ from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import BadAnswerError, TrialError, failure_kind
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import unset
 from ci_eval.runtime.workers.user_function import TARGET, UnderPython
 from ci_eval.runtime.workers.worker_pool import Adapter, Lease, Pool, Size
 from ci_eval.text.validation_messages import explain
@@ -55,10 +54,6 @@ class Framework(CallingModels, UnderPython, Agent):
         """Yield the errors in the interpreter, the environment and the models."""
         yield from super().check(context)
         yield from self.wrong_models(context)
-
-    def missing(self, env: Mapping[str, str]) -> str:
-        """Return the declared variables that are not set, as text."""
-        return unset(self.own_variables, env)
 
     @property
     def target(self) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
@@ -17,7 +17,7 @@ from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import Declared, find_agent_program, refused, unset
+from ci_eval.runtime.environments import Declared, find_agent_program, refused
 from ci_eval.runtime.path_checks import PathText, similar_path
 from ci_eval.runtime.processes import Child, Excerpt, Launch
 from ci_eval.runtime.workers.worker_wire import encode, read_json, shown
@@ -68,10 +68,6 @@ class Command(CallingModels, Agent):
             yield "command", f"there is no program {self.command[0]!r}"
         if not (context.root / self.cwd).is_dir():
             yield "cwd", f"there is no folder {self.cwd!r}{similar_path(context.root, self.cwd)}"
-
-    def missing(self, env: Mapping[str, str]) -> str:
-        """Return the declared variables that are not set, as text."""
-        return unset(self.own_variables, env)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:

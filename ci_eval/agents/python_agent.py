@@ -1,6 +1,6 @@
 """Python callables as agents."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +16,6 @@ from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import BadAnswerError, TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import unset
 from ci_eval.runtime.workers.user_function import PythonTarget
 from ci_eval.runtime.workers.worker_pool import Lease, Pool, Size
 from ci_eval.runtime.workers.worker_wire import shown
@@ -57,10 +56,6 @@ class Python(CallingModels, PythonTarget, Agent):
         """Yield the errors in the interpreter, the environment and the models."""
         yield from super().check(context)
         yield from self.wrong_models(context)
-
-    def missing(self, env: Mapping[str, str]) -> str:
-        """Return the declared variables that are not set, as text."""
-        return unset(self.own_variables, env)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:

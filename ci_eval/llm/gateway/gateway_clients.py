@@ -17,7 +17,7 @@ from ci_eval.records.cases import Content, Invocation, Json, Record
 from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import Declared, agent_environment, looked_up
+from ci_eval.runtime.environments import Declared, agent_environment, looked_up, unset
 from ci_eval.runtime.http import address
 from ci_eval.runtime.trial_clock import TrialClock
 from ci_eval.text.redact import MIN_CHARS
@@ -55,12 +55,11 @@ class CallingModels(Record):
         del context
         return {}
 
-    @property
-    def own_variables(self) -> Declared:
-        """The variables that the agent gets, without the keys that the gateway holds for it."""
-        if self.models is None:
-            return self.declared
-        return {name: value for name, value in self.declared.items() if name not in KEYS}
+    def missing(self, env: Mapping[str, str]) -> str:
+        """Return the declared variables that are not set, as text."""
+        elsewhere = () if self.models is None else KEYS  # the gateway has them
+        own = {name: value for name, value in self.declared.items() if name not in elsewhere}
+        return unset(own, env)
 
     def wrong_models(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield errors: services that the gateway cannot replay, wrong addresses of providers."""
