@@ -18,7 +18,7 @@ from ci_eval.plugins import points
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import Agent, RecordingReader, RunningAgent, Session, agent
 from ci_eval.records.cases import Content, Invocation, Json
-from ci_eval.records.errors import Problem, TrialError, UsageError, failure_kind
+from ci_eval.records.errors import TrialError, UsageError, failure_kind
 from ci_eval.records.trials import Recording, Trial, Try
 from ci_eval.run_files.journal import MAX_LINE_BYTES
 from ci_eval.run_files.recorded_lines import RecordedLine, parsed, recorded_lines
@@ -191,7 +191,7 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
             "is not in a known recording format (a JSON object with 'eval_id' and 'invocations' "
             f"on each line, or {known}): found {odd or known_formats.described(head)}"
         )
-        raise UsageError(problems=[Problem(message, shown, 1)])
+        raise UsageError(message, file=shown, line=1)
     return _index_lines(path, shown)
 
 

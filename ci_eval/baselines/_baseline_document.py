@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ci_eval.records.cases import SCHEMA_VERSION
-from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.results import Run, RunMeta, TrialResult
 from ci_eval.run_files.run_file import (
     check_version,
@@ -68,9 +68,7 @@ def written(run: Run, stored: Sequence[Past], path: Path, shown: str, *, window:
         with replacing(path) as file:
             file.writelines(with_run(run, stored, path, shown, window=window))
     except OSError as exc:
-        raise UsageError(
-            problems=[Problem(f"cannot be written: {exc.strerror or exc}", shown)]
-        ) from exc
+        raise UsageError(f"cannot be written: {exc.strerror or exc}", file=shown) from exc
 
 
 _HEAD, _END, _RESULTS = (
@@ -88,7 +86,7 @@ _WAY_OUT = (
 
 def fault(message: str, shown: str, *, line: int | None = None, hint: str = "") -> BaselineError:
     """Return an error about the stored file `shown`."""
-    return BaselineError(problems=[Problem(message, shown, line)], hint=hint or _WAY_OUT)
+    return BaselineError(message, file=shown, line=line, hint=hint or _WAY_OUT)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.text.json_text import NotJsonError, parse_json
 
 MAX_BYTES = 1 << 30
@@ -166,7 +166,7 @@ class LineFile:
 
     def _check_regular(self, file: int) -> None:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise UsageError(problems=[Problem("is not a file", self.shown)])
+            raise UsageError("is not a file", file=self.shown)
 
     def _check_head(self, line: bytes) -> None:
         pattern = rb'\{"' + re.escape(self._format).encode() + rb'":([0-9]{1,9})[,}]'

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ci_eval.records.cases import Json
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import Recording
 from ci_eval.text.file_problems import FileProblems
 from ci_eval.text.json_text import JsonText
@@ -30,7 +30,7 @@ def refuse_long(path: Path, *, shown: str) -> None:
             f"is larger than {MAX_TEXT >> 20} MiB, the limit for recordings of other tools; "
             "split it into several files, with an agent for each"
         )
-        raise UsageError(problems=[Problem(message, shown, 1)])
+        raise UsageError(message, file=shown, line=1)
 
 
 def read_list(
@@ -44,7 +44,7 @@ def read_list(
     """
     value = document.value if isinstance(document.value, dict) else {}
     if not isinstance(value.get(key), list):
-        raise UsageError(problems=[Problem(f"has no list {key!r}", document.shown, 1)])
+        raise UsageError(f"has no list {key!r}", file=document.shown, line=1)
     listed: dict[Loc, Json] = {(key, position): case for position, case in enumerate(value[key])}
     return numbered(read_each(document, listed, model, convert))
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ci_eval.recordings._jaeger_spans import as_otlp, is_jaeger_span
 from ci_eval.recordings._span_attributes import first, raw_attributes, text_in, tree_of
 from ci_eval.records.cases import Json
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.text.file_problems import FileProblems
 from ci_eval.text.json_text import (
     MAX_DEPTH,
@@ -121,13 +121,13 @@ def _values(text: str, shown: str) -> Iterator[tuple[Json, int]]:
     try:
         refuse_many(text, at, len(text))
     except NotJsonError as exc:
-        raise UsageError(problems=[Problem(str(exc), shown, line)]) from exc
+        raise UsageError(str(exc), file=shown, line=line) from exc
     while at < len(text):
         try:
             value, end = decode(text, at, max_depth=MAX_DEPTH)
         except NotJsonError as exc:
             line += text.count("\n", at, exc.position)
-            raise UsageError(problems=[Problem(str(exc), shown, line)]) from exc
+            raise UsageError(str(exc), file=shown, line=line) from exc
         yield value, line
         end = skip(text, end)
         line += text.count("\n", at, end)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ci_eval.records.cases import Stored
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.run_files.run_file import check_version, replacing
 from ci_eval.text.json_stream import Element
 from ci_eval.text.json_text import RESULT_DEPTH, JsonText, NotJsonError, parse_json
@@ -31,9 +31,9 @@ def parsed(text: str, *, shown: str, what: str, key: str) -> JsonText:
         value = parse_json(text, max_depth=RESULT_DEPTH + 10)
     except NotJsonError as exc:
         line = 1 + text.count("\n", 0, exc.position)
-        raise UsageError(problems=[Problem(str(exc), shown, line)]) from exc
+        raise UsageError(str(exc), file=shown, line=line) from exc
     if not isinstance(value, dict) or key not in value:
-        raise UsageError(problems=[Problem(f"is not a {what} of ci-eval", shown, 1)])
+        raise UsageError(f"is not a {what} of ci-eval", file=shown, line=1)
     return JsonText(value, shown, text)
 
 

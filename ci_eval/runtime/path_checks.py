@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.isolation import account, belongs_to_agents
 from ci_eval.text.suggest import CLOSE
@@ -36,7 +36,7 @@ def contained(root: Path, given: str, *, written: bool = False) -> Path:
     path, top, is_outside = _resolved(root, given)
     if is_outside and account() is not None:
         message = "is outside of the repository, which is not allowed in the container"
-        raise UsageError(problems=[Problem(message, given)])
+        raise UsageError(message, file=given)
     if written:
         _refuse_agents_folders(path, top, given)
     return path
@@ -70,7 +70,7 @@ def refuse_file(folder: str) -> None:
 
     """
     if Path(folder).is_file():
-        raise UsageError(problems=[Problem("is a file; name a folder", folder)])
+        raise UsageError("is a file; name a folder", file=folder)
 
 
 def refuse_links_out(*given: str | None) -> None:
@@ -90,19 +90,19 @@ def _resolved(root: Path, given: str) -> tuple[Path, Path, bool]:
     """Return the path, the top of the repository, and whether the path is outside of it."""
     if fault := path_error(given):
         shown = given if len(given) <= MAX_SHOWN else given[:MAX_SHOWN] + "…"
-        raise UsageError(problems=[Problem(fault, shown)])
+        raise UsageError(fault, file=shown)
     top = top_of(root) or Path(os.path.normpath(root))
     path = Path(os.path.normpath(root / given))
     try:
         resolved, resolved_top = path.resolve(), top.resolve()
     except (OSError, ValueError, RuntimeError) as exc:  # a link to itself, in some Pythons
-        raise UsageError(problems=[Problem("is a symlink that cannot be resolved", given)]) from exc
+        raise UsageError("is a symlink that cannot be resolved", file=given) from exc
     is_outside = not resolved.is_relative_to(resolved_top)
     if is_outside and path.is_relative_to(top):
-        raise UsageError(problems=[Problem("is a symlink out of the repository", given)])
+        raise UsageError("is a symlink out of the repository", file=given)
     within = resolved.parts if is_outside else resolved.relative_to(resolved_top).parts
     if any(part.lower() == ".git" for part in within):
-        raise UsageError(problems=[Problem("is in a .git folder", given)])
+        raise UsageError("is in a .git folder", file=given)
     return path, top, is_outside
 
 
@@ -110,7 +110,7 @@ def _refuse_agents_folders(path: Path, top: Path, given: str) -> None:
     for folder in path.parents:
         if folder != top and folder.is_relative_to(top) and belongs_to_agents(folder):
             message = "is in a folder created by an agent, which could redirect it"
-            raise UsageError(problems=[Problem(message, given)])
+            raise UsageError(message, file=given)
 
 
 def path_error(given: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel
 
 from ci_eval.records.cases import Json
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.runtime import isolation
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
@@ -125,7 +125,7 @@ def read_template(given: str, context: RunContext, *, kind: Kind = "markdown") -
         found.check()
     except TemplateError as exc:
         message = f"the template cannot be rendered: {exc}"
-        raise UsageError(problems=[Problem(message, shown, exc.line)]) from None
+        raise UsageError(message, file=shown, line=exc.line) from None
     return found
 
 
@@ -140,7 +140,7 @@ def read_style(given: str, context: RunContext) -> str:
     if found := _END_OF_STYLE.search(text):
         line = 1 + text.count("\n", 0, found.start())
         message = f"contains {found[0]!r}, which ends a style sheet in HTML; remove it"
-        raise UsageError(problems=[Problem(message, context.shown(given), line)])
+        raise UsageError(message, file=context.shown(given), line=line)
     # Normalized as a browser does: a hash of any other text would block the whole style sheet.
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", REPLACEMENT)
 
@@ -151,11 +151,11 @@ def _source(given: str, context: RunContext, what: str) -> str:
     top = top_of(context.root) or context.root
     if not path.is_relative_to(os.path.normpath(top)):
         message = f"is outside of the repository, which is not allowed for a {what}"
-        raise UsageError(problems=[Problem(message, shown)])
+        raise UsageError(message, file=shown)
     source = read_text(path, shown=shown)
     if len(source) > MAX_SOURCE:
         message = f"has more than {MAX_SOURCE:,} characters, the limit for a {what}"
-        raise UsageError(problems=[Problem(message, shown)])
+        raise UsageError(message, file=shown)
     return source
 
 

@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 from typing import IO
 
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.runtime.storage.gs_uri import Place
 
 MAX_OBJECT = 1 << 30
@@ -50,7 +50,7 @@ class Bounded:
                 self._decompress(data)
             except zlib.error as exc:
                 message = f"is not gzip, although its Content-Encoding says so: {exc}"
-                raise UsageError(problems=[Problem(message, self._shown)]) from exc
+                raise UsageError(message, file=self._shown) from exc
         return len(data)
 
     def _decompress(self, rest: bytes) -> None:
@@ -80,4 +80,4 @@ def _gzip_decompressor() -> "zlib._Decompress":
 def too_large(shown: str) -> UsageError:
     """Return the error for an object that is too large."""
     message = f"is larger than {MAX_OBJECT >> 20} MiB, the limit for an object"
-    return UsageError(problems=[Problem(message, shown)])
+    return UsageError(message, file=shown)

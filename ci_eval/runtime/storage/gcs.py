@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from ci_eval.records.cases import Record
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.runtime.storage.downloads import MAX_OBJECT, Bounded, Copy, too_large
 from ci_eval.runtime.storage.gs_uri import SCHEME, Place
 from ci_eval.text.sanitize import one_line
@@ -128,7 +128,7 @@ class Storage:
                 return _client(endpoint, project, anonymous=bool(anonymous))
         except ImportError as exc:
             message = "needs the package google-cloud-storage: pip install 'ci-eval[gcs]'"
-            raise UsageError(problems=[Problem(message, shown)]) from exc
+            raise UsageError(message, file=shown) from exc
 
 
 @cache
@@ -188,7 +188,7 @@ class Bucket:
             found = [self._entry(blob) for blob in self._bucket.list_blobs(**options)]
         if len(found) > most:
             message = f"holds more than {most} objects; use a narrower pattern"
-            raise UsageError(problems=[Problem(message, shown)])
+            raise UsageError(message, file=shown)
         return found
 
     def require(self, prefix: str) -> None:
@@ -221,7 +221,7 @@ class Bucket:
         """
         found = self.find(name)
         if found is None:
-            raise UsageError(problems=[Problem("no such object", str(self.place(name)))])
+            raise UsageError("no such object", file=str(self.place(name)))
         return self.copied(found)
 
     def copied(self, entry: Entry) -> Copy:
@@ -340,7 +340,7 @@ def _translated_errors(shown: str, *, missing: str = "no such object") -> Iterat
     )
 
     def error(message: str, hint: str = "") -> UsageError:
-        return UsageError(problems=[Problem(message, shown)], hint=hint)
+        return UsageError(message, file=shown, hint=hint)
 
     try:
         yield
@@ -359,7 +359,7 @@ def _translated_errors(shown: str, *, missing: str = "no such object") -> Iterat
         raise error(missing) from exc
     except api.PreconditionFailed as exc:
         message = "was changed by another writer in the meantime; not overwritten"
-        raise ChangedError(problems=[Problem(message, shown)], hint="try again") from exc
+        raise ChangedError(message, file=shown, hint="try again") from exc
     except (api.GoogleAPIError, storage.InvalidResponse, storage.DataCorruption) as exc:
         raise error(f"Cloud Storage rejected the request: {_detail(exc)}") from exc
 

@@ -4,7 +4,7 @@ import re
 from fnmatch import fnmatchcase
 from typing import NamedTuple, Self
 
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.errors import UsageError
 
 SCHEME = "gs://"
 MAX_NAME = 1024
@@ -39,7 +39,7 @@ class Place(NamedTuple):
             message = f"is not a valid object name, which has at most {MAX_NAME} printable bytes"
         else:
             return cls(bucket, name)
-        raise UsageError(problems=[Problem(message, text)])
+        raise UsageError(message, file=text)
 
     @property
     def file_name(self) -> str:
