@@ -128,7 +128,7 @@ class _RunReader:
                 meta = checked(RunMeta, element, self._shown, self._error)
             elif name == "results" and meta and has_version:
                 return meta
-        raise self._error("is not a run of ci-eval", file=self._shown, line=1)
+        raise self._error(problems=[Problem("is not a run of ci-eval", self._shown, 1)])
 
     def results(self) -> Iterator[TrialResult]:
         return self._parsed(self._result)
@@ -229,7 +229,7 @@ def check_version(element: Element, shown: str, error: type[CiEvalError]) -> Non
             f"has schema version {describe(element.value)}; "
             f"this version of ci-eval reads {SCHEMA_VERSION}"
         )
-        raise error(message, file=shown, line=element.line)
+        raise error(problems=[Problem(message, shown, element.line)])
 
 
 def checked(
