@@ -8,6 +8,7 @@ from support.git_suites import Suite
 
 _VARIES = re.compile(
     r"\d{8}T\d{6}Z-\w{8}|( \d+ \w+)+ older,|(\d+ \w+ )+of agent time|time(stamp)?=\"[^\"]*\""
+    r"|until: [-\d]+"  # a suggestion that counts from today
 )
 
 
