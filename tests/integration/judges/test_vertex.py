@@ -180,7 +180,6 @@ def test_what_the_service_answers_is_passed_on_or_told(vertex: FakeVertex, tmp_p
 
     assert task.read(scored["text"]) == (
         0.5,
-        "",
         {
             "explanation": "Half of it.",
             "rubrics": [
@@ -188,6 +187,7 @@ def test_what_the_service_answers_is_passed_on_or_told(vertex: FakeVertex, tmp_p
                 {"id": "r2", "reasoning": "", "verdict": False},
             ],
         },
+        "",
     )
     assert "The turns are too long." in json.loads(too_long["text"])["error"]
     assert (too_much["passing"], too_much["throttled"]) == (True, True)
