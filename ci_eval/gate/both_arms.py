@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import dropwhile
 
 from ci_eval.gate.between_runs import BetweenRuns, between_runs
 from ci_eval.gate.case_pairs import Pair
@@ -42,7 +43,8 @@ _STEPS = ((1, 0), (2, 0), (3, 1))
 many as prove it.  A case that failed by chance is more likely to pass with the change than to fail
 with the merge base, so trials of the change alone clear most cases."""
 _SOLID = 0.8
-"""Share of the stored trials that a case must have passed to be suspected."""
+"""Share of the stored trials that a case must have passed to be suspected, unless all passed since a
+fix, which this change may undo."""
 _GRID = 500
 """Number of steps of the grid of probabilities."""
 _ABOVE = 1.01
@@ -238,7 +240,7 @@ class _ArmCount:
 
     @cached_property
     def _broken(self) -> Mapping[str, Pair]:
-        """The cases that usually passed in stored trials and fail in all trials of this run."""
+        """The cases that usually passed in stored trials, or do since a fix, and fail in this run."""
         if self.group.facts.informational:
             return {}
         group = self.group
@@ -249,8 +251,14 @@ class _ArmCount:
 
     def _is_broken(self, pair: Pair) -> bool:
         passed = pair.before.measured - self.group.failures(pair.before.observations)
-        is_solid = passed >= _SOLID * pair.before.measured
+        is_solid = passed >= _SOLID * pair.before.measured or self._was_fixed(pair)
         return is_solid and always(pair, lambda value: self._is_bad(pair, value))
+
+    def _was_fixed(self, pair: Pair) -> bool:
+        """Return True if all trials passed since some stored run, and all failed before it."""
+        runs = [(self.group.failures(values), len(values)) for values in reversed(pair.runs_before)]
+        since = [*dropwhile(lambda run: run[0] == run[1], runs)]
+        return bool(since) and not any(failed for failed, _ in since)
 
     def _is_bad(self, pair: Pair, value: float) -> bool:
         counts = self.group.steady or (self.group.barely_differs and not pair.before.varied)

@@ -153,7 +153,8 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
     )
     nearest = baseline[0].meta
     flaky = sorted(
-        (each for group in examined.groups for each in _flaky(group)), key=itemgetter(0, 1)
+        (each for group in examined.groups for each in _flaky(group, examined)),
+        key=itemgetter(0, 1),
     )
     return Comparison(
         baseline_runs=tuple(past.meta.run_id for past in baseline),
@@ -315,7 +316,9 @@ def _without_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tupl
 
 def _suspicion(broken: Breaks, group: Group) -> str:
     if group.all_fail(broken.suspected):
-        return f"always passed before, always fails now{_FEW}"
+        earlier = (group.all_pairs[case].before.observations for case in broken.suspected)
+        always = "" if any(map(group.failures, earlier)) else "always "
+        return f"{always}passed before, always fails now{_FEW}"
     return f"worse, while hardly any other case differs from the baseline{_FEW}"
 
 
@@ -340,7 +343,7 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
             if pair.before.errors:
                 continue
             kind = "newly_erring"
-        elif was and not now:
+        elif not now and (was or case in suspects):
             kind = "newly_failing"
         elif now and not was:
             kind = "fixed"
@@ -377,8 +380,8 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
         )
 
 
-def _flaky(group: Group) -> Iterator[tuple[float, str, GroupKey, int, int]]:
-    """Yield the cases that both passed and failed in the baseline.
+def _flaky(group: Group, examined: Examined) -> Iterator[tuple[float, str, GroupKey, int, int]]:
+    """Yield the cases that both passed and failed in the baseline, and did not break now.
 
     In each tuple: a rank, the case, its group, and the numbers of failed and of all trials.
     """
@@ -386,6 +389,8 @@ def _flaky(group: Group) -> Iterator[tuple[float, str, GroupKey, int, int]]:
         return
     passed, failed = group.before.outcomes(group.facts)
     (rows,) = ((passed > 0) & (failed > 0)).nonzero()
+    broken = examined.breaks.get(group.key)
     counts = passed[rows].tolist(), failed[rows].tolist()
     for case, good, bad in zip(group.before.named(rows), *counts, strict=True):
-        yield -min(good, bad) / (good + bad), case, group.key, bad, good + bad
+        if not broken or case not in broken.proven:
+            yield -min(good, bad) / (good + bad), case, group.key, bad, good + bad

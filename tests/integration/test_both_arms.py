@@ -725,3 +725,21 @@ def test_a_run_says_if_it_is_of_a_part_of_the_suite_or_of_uncommitted_changes(su
     )
     assert " passed, for the part of the suite that was run:** " in comment.read_text()
     assert " with uncommitted changes</sub>" in comment.read_text()
+
+
+def test_a_change_that_undoes_a_fix_of_one_case_blocks_and_names_it(suite):
+    broken = "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"
+    lower = CONFIG + "gate: {mode: regression}\n"
+    suite.commit(
+        "agent", **{"bot.py": broken, "ci-eval.yaml": lower, "evals/smoke.csv": evalset(10)}
+    )
+    for code in (broken, YES):
+        suite.commit("agent", **{"bot.py": code + "# as before\n"})
+        suite.ci_eval("run")
+        suite.ci_eval("baseline", "save")
+        suite.commit("baseline")
+    suite.git("checkout", "--quiet", "-b", "change")
+    ended = suite.change(broken)
+
+    assert ended.code == 1, ended.out
+    assert "'c3'" in ended.out

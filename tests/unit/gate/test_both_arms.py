@@ -208,6 +208,23 @@ def test_a_history_without_variance_proves_nothing_where_the_merge_base_can_be_r
     assert broke(f"{SOLID}\nx 0 0 0", "", *runs).draws
 
 
+@pytest.mark.parametrize(
+    ("stored", "suspects"),
+    [
+        (("1", "0", "0"), {"x"}),
+        (("1 1", "1 1", "0 0"), {"x"}),
+        (("1 0", "0 0", "0 0"), set()),  # not all trials of the newest run passed
+        (("1", "0", "1", "0"), set()),  # not one fix: the case varies
+        (("0", "1", "1"), set()),  # broke on the base branch
+        (("0", "0"), set()),
+    ],
+)
+def test_a_case_that_passes_since_a_fix_is_suspected_if_it_fails(stored, suspects):
+    runs = [f"{SOLID}\nx {each}" for each in stored]
+
+    assert broke(f"{SOLID}\nx 0", "", *runs).suspects.keys() == suspects
+
+
 def test_a_pass_clears_a_suspect():
     assert not broke(f"{SOLID}\nx 0 ! 0 1", "", f"{SOLID}\nx 1").suspects
 
