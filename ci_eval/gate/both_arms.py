@@ -43,8 +43,8 @@ _STEPS = ((1, 0), (2, 0), (3, 1))
 many as prove it.  A case that failed by chance is more likely to pass with the change than to fail
 with the merge base, so trials of the change alone clear most cases."""
 _SOLID = 0.8
-"""Share of the stored trials that a case must have passed to be suspected, unless all passed since a
-fix, which this change may undo."""
+"""Share of the stored trials that a case must have passed to be suspected, unless it passed in all
+trials since a fix, which this change may undo."""
 _GRID = 500
 """Number of steps of the grid of probabilities."""
 _ABOVE = 1.01
@@ -240,7 +240,7 @@ class _ArmCount:
 
     @cached_property
     def _broken(self) -> Mapping[str, Pair]:
-        """The cases that usually passed in stored trials, or do since a fix, and fail in this run."""
+        """The cases that fail in this run and usually passed before, or always did since a fix."""
         if self.group.facts.informational:
             return {}
         group = self.group
