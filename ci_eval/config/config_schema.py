@@ -213,6 +213,7 @@ class GateOptions(Record):
     def never_confirms(self) -> str:
         """The setting that keeps further trials from settling a doubt; empty if there is none."""
         settings = {
+            "gate.rerun_budget: 1": self.rerun_budget <= 1,
             "gate.confirm: off": self.confirm == "off",
             f"gate.on_inconclusive: {self.on_inconclusive}": self.on_inconclusive != "rerun",
             "gate.mode: threshold": self.mode == "threshold",
@@ -221,8 +222,8 @@ class GateOptions(Record):
 
     @property
     def looks(self) -> int:
-        """The maximum number of looks at the data: 1 without `rerun`."""
-        return min(int(self.rerun_budget), _MAX_LOOKS) if self.on_inconclusive == "rerun" else 1
+        """The maximum number of looks at the data: 1 without further trials."""
+        return 1 if self.never_confirms else min(int(self.rerun_budget), _MAX_LOOKS)
 
 
 class EvalSetSpec(Record):

@@ -163,7 +163,7 @@ class _Count:
 
         A few at first; then as many as prove a single break if all of them fail.
         """
-        may_draw = self.gate.on_inconclusive == "rerun" and self.drawn in ([], [_FIRST])
+        may_draw = not self.gate.never_confirms and self.drawn in ([], [_FIRST])
         if not may_draw or not self.suspects:
             return 0
         held = max(self.drawn, default=0)
@@ -260,7 +260,7 @@ class _Count:
         )
 
     def proven(self, *, rejected: bool) -> frozenset[str]:
-        drawn = self.gate.on_inconclusive != "rerun" or bool(self.drawn)
+        drawn = bool(self.gate.never_confirms or self.drawn)
         steady = (
             case
             for case, pair in self.worse_steady.items()

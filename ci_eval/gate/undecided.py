@@ -40,6 +40,8 @@ def _way_out(comparison: Comparison, gate: GateOptions) -> str:
     if gate.on_inconclusive != "rerun" or gate.confirm == "off":
         is_off = gate.on_inconclusive == "rerun"
         return f"set gate.{'confirm: both' if is_off else 'on_inconclusive: rerun'}"
+    if gate.rerun_budget <= 1:
+        return "raise gate.rerun_budget (now 1)"
     more = "set run.repeats: 3 and store more runs"
     if comparison.unconfirmed:
         return f"make the merge base run (see below), or {more}"

@@ -146,7 +146,7 @@ class Plans(NamedTuple):
 def why_none(plan: Plan) -> str:
     """Return why no further trials would ever be run; empty if they may be."""
     gate = plan.config.gate
-    why = "gate.rerun_budget: 1" if gate.rerun_budget <= 1 else gate.never_confirms
+    why = gate.never_confirms
     if not why and plan.config.baseline is None:
         return "no baseline is configured"
     if not why and not any(plan.config.agents[agent].converses for agent, _ in plan.pairs):

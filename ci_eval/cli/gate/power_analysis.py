@@ -356,7 +356,7 @@ class _Family:
             chances = [(many, most_probable_break(old, trials)) for old, many in shapes.items()]
             return at_least(1, chances) <= rate / judged
 
-        drawn = gate.on_inconclusive == "rerun"
+        drawn = not gate.never_confirms
         most = repeats + hard_break.MAX_CONFIRMING if drawn else MOST_REPEATS
         trials = fewest(enough, most)
         proven = group.steady or (trials is not None and (drawn or trials <= repeats))

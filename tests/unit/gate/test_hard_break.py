@@ -112,6 +112,13 @@ def test_what_may_be_drawn_again_is_not_decided_before_it_was():
     assert waiting.wanted == 1
 
 
+@pytest.mark.parametrize("gate", [{"confirm": "off"}, {"rerun_budget": 1}])
+def test_what_will_not_be_drawn_again_is_decided_at_once(gate):
+    found = broke(NOW, *BEFORE, on_inconclusive="rerun", **gate)
+
+    assert (found.proven, found.wanted) == ({"x"}, 0)
+
+
 def test_a_few_trials_are_wanted_first_and_then_as_many_as_prove_one_case_if_all_fail():
     before, now = [f"{many(99, '1')}\nx 1"] * 5, f"{many(99, '1')}\nx 0"
     noisy = [f"{each}\n{NOISY}" for each in before]

@@ -239,6 +239,13 @@ def test_with_more_looks_to_come_the_first_is_held_to_less():
     assert (one.worse, one.in_doubt) == (False, True)
 
 
+@pytest.mark.parametrize("gate", [{"confirm": "off"}, {"rerun_budget": 1}])
+def test_without_further_trials_the_only_look_has_the_whole_rate(gate):
+    one = found(text([0.5] * 8), text([0.8] * 8), on_inconclusive="rerun", **gate)
+
+    assert (one.level, one.worse) == (pytest.approx(RATE), True)
+
+
 def test_what_was_in_doubt_is_looked_at_again_with_all_that_was_drawn():
     # Seven of ten dropped, then all of them.
     now = "\n".join(f"n{n} {0.5 if n < 7 else 0.81} | 0.5" for n in range(10))

@@ -62,6 +62,7 @@ def test_a_group_that_broke_as_a_whole_has_no_verdict():
     ("gate", "state", "said"),
     [
         ({"confirm": "off"}, {}, "set gate.confirm: both"),
+        ({"rerun_budget": 1}, {}, "raise gate.rerun_budget (now 1)"),
         ({"confirm": "candidate"}, {}, "set gate.confirm: both, or set run.repeats: 3"),
         (
             {},
