@@ -13,6 +13,11 @@ from ci_eval.records.findings import Comparison, Delta, Reason
 _TWO_ROUNDS = 3
 """A budget that allows a round of the merge base, and part of another round of both arms.  If no
 trial was drawn despite this budget, the agents only replay recordings."""
+_WAYS = {
+    "gate.rerun_budget: 1": "raise gate.rerun_budget (now 1)",
+    "gate.confirm: off": "set gate.confirm: both",
+}
+"""What to do about a setting that rules out further trials."""
 
 
 def what_would_decide(
@@ -37,11 +42,8 @@ def _is_in_doubt(comparison: Comparison) -> bool:
 
 
 def _way_out(comparison: Comparison, gate: GateOptions) -> str:
-    if gate.on_inconclusive != "rerun" or gate.confirm == "off":
-        is_off = gate.on_inconclusive == "rerun"
-        return f"set gate.{'confirm: both' if is_off else 'on_inconclusive: rerun'}"
-    if gate.rerun_budget <= 1:
-        return "raise gate.rerun_budget (now 1)"
+    if setting := gate.never_confirms:
+        return _WAYS.get(setting, "set gate.on_inconclusive: rerun")
     more = "set run.repeats: 3 and store more runs"
     if comparison.unconfirmed:
         return f"make the merge base run (see below), or {more}"
