@@ -19,6 +19,7 @@ from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
 from ci_eval.gate.mean_drop import Drifts, Finding
 from ci_eval.gate.pairing import ROUNDING, Group, added, groups_of, pool, vanished
+from ci_eval.gate.silent_cases import silent_cases
 from ci_eval.gate.unpaired_failures import errors_of_base, unmatched
 from ci_eval.gate.weakened_gate import changed_content, loosened
 from ci_eval.records.findings import (
@@ -152,6 +153,7 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         else None
     )
     nearest = baseline[0].meta
+    silent, uncompared = silent_cases(examined.groups, gate.false_block)
     flaky = sorted(
         (each for group in examined.groups for each in _flaky(group, examined)),
         key=itemgetter(0, 1),
@@ -173,8 +175,8 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         changes=tuple(change for group in examined.groups for change in _changes(group, examined)),
         added=tuple(added(columns, baseline)),
         unmatched_failures=tuple(dict.fromkeys(unmatched(examined.groups, baseline))),
-        vanished=() if meta.filtered else tuple(vanished(meta, columns, baseline[0])),
-        not_comparable=tuple(examined.not_comparable),
+        vanished=(*(() if meta.filtered else vanished(meta, columns, baseline[0])), *silent),
+        not_comparable=(*examined.not_comparable, *uncompared),
         flaky=tuple(
             Flaky(group=key, case=case, failed=failed, trials=trials)
             for _, case, key, failed, trials in flaky[:MAX_FLAKY]
@@ -317,8 +319,9 @@ def _without_base(found: Finding, broken: Breaks, group: Group) -> Iterator[tupl
 def _suspicion(broken: Breaks, group: Group) -> str:
     if group.all_fail(broken.suspected):
         earlier = (group.all_pairs[case].before.observations for case in broken.suspected)
-        always = "" if any(map(group.failures, earlier)) else "always "
-        return f"{always}passed before, always fails now{_FEW}"
+        if any(map(group.failures, earlier)):
+            return f"passed before, always fails now{_FEW}"
+        return f"always passed before, always fails now{_FEW}"
     return f"worse, while hardly any other case differs from the baseline{_FEW}"
 
 

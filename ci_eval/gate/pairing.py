@@ -148,10 +148,15 @@ def vanished(meta: RunMeta, now: Columns, past: Past) -> Iterator[Vanished]:
     yield from (each for each in _cases_gone(now, past, evalsets) if each not in seen)
 
 
+def blocks(facts: CriterionFacts) -> bool:
+    """Return True if a criterion can block."""
+    return facts.tier == "block" and not (facts.informational and facts.max_growth is None)
+
+
 def _is_silent(facts: CriterionFacts, before: Column, now: Column) -> bool:
     """Return True if a criterion that can block measured cases before and measures none now."""
-    blocks = facts.tier == "block" and not (facts.informational and facts.max_growth is None)
-    return blocks and bool(before.counts(MEASURED).any()) and not now.counts(MEASURED, LOST).any()
+    did = bool(before.counts(MEASURED).any())
+    return blocks(facts) and did and not now.counts(MEASURED, LOST).any()
 
 
 def _cases_gone(now: Columns, past: Past, evalsets: Container[str]) -> Iterator[Vanished]:
