@@ -94,8 +94,12 @@ def differs(clone: Clone, start: str, path: str) -> bool:
 
 def changed_links(clone: Clone, start: str, path: Path) -> list[str]:
     """Return git's paths of the symlinks on the way to a file that differ from those at `start`."""
-    links = [clone.inside(str(each)) for each in path.parents if each.is_symlink()]
-    return _differing(clone, start, links)
+    return _differing(clone, start, [clone.inside(str(each)) for each in _links(clone, path)])
+
+
+def _links(clone: Clone, path: Path) -> list[Path]:
+    """Return the symlinks of the repository that are folders on the way to a file."""
+    return [each for each in path.parents if clone.top in each.parents and each.is_symlink()]
 
 
 def _of_judges(config: Config, start: str, context: RunContext) -> Iterator[str]:
@@ -130,7 +134,7 @@ def _changed(clone: Clone, start: str, paths: Sequence[Path]) -> list[str]:
     """Return git's paths of the files and of the links to them that differ."""
     places: dict[str, None] = {}
     for path in paths:
-        for each in (path, path.resolve(), *filter(Path.is_symlink, path.parents)):
+        for each in (path, path.resolve(), *_links(clone, path)):
             try:
                 places[clone.inside(str(each))] = None
             except (GitError, OSError):

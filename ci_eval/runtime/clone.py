@@ -171,10 +171,12 @@ class Clone:
         if self.top is None:
             self.view.run()
         full = Path(os.path.normpath(self.folder / path))
-        try:
-            return full.relative_to(self.top or full).as_posix()
-        except ValueError:
-            raise GitError(f"{path} is outside of the repository") from None
+        top = self.top or full
+        # The clone may be reached through a symlink, which the real path of a file does not use.
+        for each in (top, top.resolve()):
+            if full.is_relative_to(each):
+                return full.relative_to(each).as_posix()
+        raise GitError(f"{path} is outside of the repository")
 
     @cached_property
     def _found(self) -> _Found:

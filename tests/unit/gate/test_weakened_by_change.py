@@ -474,6 +474,21 @@ def test_a_configuration_in_a_linked_folder_is_compared(repo, elsewhere):
     assert said(repo, folder="conf") == told
 
 
+def test_a_clone_that_is_reached_through_a_link_is_compared_like_any(repo, tmp_path):
+    (repo.folder / "conf").symlink_to("real")
+    config = CONFIG.replace("e.json", "e.yaml")
+    repo.commit(**{"real/ci-eval.yaml": config + FILE, "real/e.yaml": CASES, "real/t.jsonl": ""})
+    repo.on("work").commit(**{"bot.py": "# changed"})
+    (tmp_path / "link").symlink_to(repo.folder, target_is_directory=True)
+    seen = [str(tmp_path / "link" / each) for each in ("real", "conf")]
+
+    assert [said(repo, folder=each) for each in seen] == [[], []]
+    repo.commit(**{"real/ci-eval.yaml": config.replace("0.5", "0.1") + FILE})
+    assert {*map(tuple, (said(repo, folder=each) for each in seen))} == {
+        ("threshold of response_match_score: 0.5 → 0.1",)
+    }
+
+
 def test_criteria_behind_a_link_are_compared(repo):
     (repo.folder / "now.json").symlink_to("conf/criteria.json")
     strict = '{"criteria": {"response_match_score": 0.5}}'
