@@ -62,6 +62,11 @@ class ExplainedCriterion(Record):
     excused: int = 0
     """Changed cases that are exempt from the gate."""
 
+    @property
+    def worsening(self) -> str:
+        """What getting worse is called."""
+        return "rise" if self.better == "lower" else "drop"
+
 
 class ExplainedFloor(Record):
     """A required minimum, independent of the baseline."""
@@ -244,7 +249,8 @@ def _turning(
             )
             yield f"{name}: blocks while {cases}"
         elif each.blocks_from is not None:
-            yield f"{name}: a drop of less than about {each.blocks_from:.3g} would not have blocked"
+            least = f"about {each.blocks_from:.3g}"
+            yield f"{name}: a {each.worsening} of less than {least} would not have blocked"
     yield from _turning_beside(report)
     for floor in required:
         if floor.missed or floor.open:
@@ -278,9 +284,10 @@ def _closest(criteria: tuple[ExplainedCriterion, ...]) -> Iterator[str]:
     if near:
         _, each = min(near, key=lambda pair: pair[0])
         drop = _drop(each, each.delta.effect or 0.0)
-        moved = f"it dropped by {drop:.3g}" if drop > 0 else "it did not drop"
+        worsening = each.worsening
+        moved = f"it had a {worsening} of {drop:.3g}" if drop > 0 else f"it had no {worsening}"
         yield (
-            f"{named(each.delta.group)} came closest: {moved}, and a drop of about "
+            f"{named(each.delta.group)} came closest: {moved}, and a {worsening} of about "
             f"{each.blocks_from:.3g} would have blocked"
         )
 

@@ -128,7 +128,17 @@ def test_what_passed_says_what_came_closest():
     found = explained("c0 1 1 1\n" + BEFORE.partition("\n")[2], BEFORE, BEFORE)
 
     (line,) = found.turning
-    assert line.startswith("c on e with a came closest: it did not drop, and a drop of about 0.")
+    assert line.startswith("c on e with a came closest: it had no drop, and a drop of about 0.")
+
+
+def test_where_less_is_better_a_rise_blocks(capsys):
+    facts = FACTS.model_copy(update={"better": "lower"})
+    flat = "\n".join(f"c{n} 0.1 0.2" for n in range(9))
+    found = explained(flat.replace("0.2", "0.9"), flat, flat, facts=facts)
+    show_explanation(found)
+
+    assert " a rise of less than about 0." in found.turning[0]
+    assert "drop" not in capsys.readouterr().out
 
 
 def test_an_excused_break_is_counted_as_that():
