@@ -47,7 +47,8 @@ def read_table(path: Path, *, shown: str, problems: Problems) -> Iterator[Row]:
 
     """
     with reading(path, shown=shown) as file:
-        rows = csv.reader(file, strict=True)
+        # Cells of several lines are the same, whatever line ends git gave the file.
+        rows = csv.reader((line.replace("\r\n", "\n") for line in file), strict=True)
         line = 1
         try:
             columns = [name.strip() for name in next(rows, [])]

@@ -12,11 +12,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from itertools import dropwhile
 
 from ci_eval.gate.between_runs import BetweenRuns, between_runs
 from ci_eval.gate.case_pairs import Pair
-from ci_eval.gate.hard_break import MAX_CONFIRMING, Breaks, always, worse
+from ci_eval.gate.hard_break import MAX_CONFIRMING, Breaks, always, was_fixed, worse
 from ci_eval.gate.mean_drop import Drifts
 from ci_eval.gate.pairing import Group
 from ci_eval.run_files.score_column import Column
@@ -251,14 +250,8 @@ class _ArmCount:
 
     def _is_broken(self, pair: Pair) -> bool:
         passed = pair.before.measured - self.group.failures(pair.before.observations)
-        is_solid = passed >= _SOLID * pair.before.measured or self._was_fixed(pair)
+        is_solid = passed >= _SOLID * pair.before.measured or was_fixed(self.group, pair)
         return is_solid and always(pair, lambda value: self._is_bad(pair, value))
-
-    def _was_fixed(self, pair: Pair) -> bool:
-        """Return True if all trials passed since some stored run, and all failed before it."""
-        runs = [(self.group.failures(values), len(values)) for values in reversed(pair.runs_before)]
-        since = [*dropwhile(lambda run: run[0] == run[1], runs)]
-        return bool(since) and not any(failed for failed, _ in since)
 
     def _is_bad(self, pair: Pair, value: float) -> bool:
         counts = self.group.steady or (self.group.barely_differs and not pair.before.varied)

@@ -153,7 +153,6 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         else None
     )
     nearest = baseline[0].meta
-    silent, uncompared = silent_cases(examined.groups, gate.false_block)
     flaky = sorted(
         (each for group in examined.groups for each in _flaky(group, examined)),
         key=itemgetter(0, 1),
@@ -174,9 +173,10 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         deltas=tuple(_delta(group, examined) for group in examined.groups),
         changes=tuple(change for group in examined.groups for change in _changes(group, examined)),
         added=tuple(added(columns, baseline)),
-        unmatched_failures=tuple(dict.fromkeys(unmatched(examined.groups, baseline))),
-        vanished=(*(() if meta.filtered else vanished(meta, columns, baseline[0])), *silent),
-        not_comparable=(*examined.not_comparable, *uncompared),
+        unmatched_failures=tuple(dict.fromkeys(unmatched(examined.groups, examined.arms))),
+        vanished=() if meta.filtered else tuple(vanished(meta, columns, baseline[0])),
+        silent=tuple(silent_cases(examined.groups, gate.false_block)),
+        not_comparable=tuple(examined.not_comparable),
         flaky=tuple(
             Flaky(group=key, case=case, failed=failed, trials=trials)
             for _, case, key, failed, trials in flaky[:MAX_FLAKY]
@@ -372,6 +372,7 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
                 "failed": group.failures(values),
                 "trials": len(values),
                 "trials_before": pair.before.measured,
+                "failed_before": group.failures(pair.before.observations),
                 "confirmed": (
                     (group.failures(confirming), len(confirming)) if confirming else None
                 ),

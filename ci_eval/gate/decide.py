@@ -8,6 +8,7 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
 from ci_eval.gate.exemptions import reasons_of
 from ci_eval.gate.floors import SEVERITIES, reason
+from ci_eval.gate.silent_cases import reasons_of_silence
 from ci_eval.gate.undecided import is_all_broken, what_would_decide
 from ci_eval.gate.weakened_gate import UNBLOCKED
 from ci_eval.records.findings import (
@@ -150,7 +151,7 @@ class _Gate:
         }
         if unmatched := comparison.unmatched_failures if comparison else ():
             names = listed(list(dict.fromkeys(each.split("/", 2)[-1] for each in unmatched)))
-            message = f"new or changed, and below a threshold (does not block): {names}"
+            message = f"nothing to compare with, and below a threshold (does not block): {names}"
             yield reason("failed_cases", "warns", message)
         named_ones.update(unmatched)
         others = self.totals.failed - len(named_ones)
@@ -190,6 +191,7 @@ class _Gate:
             why = "; if that is intended, set gate.on_vanished: warn" if fails else ""
             message = f"in the baseline but not in this run: {names}{why}"
             yield reason("vanished", SEVERITIES[self.options.on_vanished], message)
+        yield from reasons_of_silence(comparison.silent, self.options)
         if comparison.hidden:
             message = f"errors may hide a regression of: {listed(comparison.hidden)}"
             yield reason("hidden", "incomplete", message)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import dropwhile
 from operator import itemgetter
 
 from ci_eval.config.config_schema import GateOptions
@@ -147,9 +148,23 @@ class _Count:
             and always(pair, partial(worse, self.group, pair))
         }
 
+    @cached_property
+    def broken_again(self) -> Mapping[str, Pair]:
+        """The cases that were fixed before this run and now always fail; proves no break."""
+        if self.group.facts.informational:
+            return {}
+        cases = self.group.failing.items()
+        return {
+            case: pair for case, pair in cases if pair.before.varied and was_fixed(self.group, pair)
+        }
+
     @property
     def suspects(self) -> Mapping[str, Pair]:
-        return {**self.broken, **self.worse_steady, **self.worse_alone}
+        return {**self.broken, **self._unprovable}
+
+    @property
+    def _unprovable(self) -> Mapping[str, Pair]:
+        return {**self.worse_steady, **self.worse_alone, **self.broken_again}
 
     @cached_property
     def drawn(self) -> list[int]:
@@ -174,8 +189,7 @@ class _Count:
         )
         if needed:
             return min(needed, _FIRST) if not held else max(needed - held, 0)
-        lower = {**self.worse_steady, **self.worse_alone}
-        trials = (pair.now.measured for pair in lower.values())
+        trials = (pair.now.measured for pair in self._unprovable.values())
         return max(_STEADY_TRIALS - min(trials, default=_STEADY_TRIALS) - held, 0)
 
     @property
@@ -267,6 +281,13 @@ class _Count:
             if drawn or pair.now.measured >= _STEADY_TRIALS
         )
         return frozenset(steady) | (self._judged[1] if rejected else frozenset())
+
+
+def was_fixed(group: Group, pair: Pair) -> bool:
+    """Return True if all trials passed since some stored run, and all failed before it."""
+    runs = [(group.failures(values), len(values)) for values in reversed(pair.runs_before)]
+    since = [*dropwhile(lambda run: run[0] == run[1], runs)]
+    return 0 < len(since) < len(runs) and not any(failed for failed, _ in since)
 
 
 def _looks(confirming: int) -> int:

@@ -4,10 +4,14 @@ They cannot be compared, so an agent whose answers can no longer be measured wou
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from ci_eval.config.config_schema import GateOptions
+from ci_eval.gate.floors import SEVERITIES, reason
+from ci_eval.gate.hard_break import USUAL
 from ci_eval.gate.pairing import Group, blocks
-from ci_eval.records.findings import Vanished
+from ci_eval.records.findings import Reason, ReasonSeverity, Silence
+from ci_eval.run_files.report_phrases import listed, named
 from ci_eval.run_files.score_column import LOST, MEASURED, SKIPPED
 from ci_eval.stats.intervals import at_least, most_probable_break
 from ci_eval.text.templates import counted
@@ -16,29 +20,29 @@ _SHARE = 0.05
 """The part of `gate.false_block` that all groups share."""
 
 
-def silent_cases(
-    groups: Sequence[Group], false_block: float
-) -> tuple[list[Vanished], dict[str, None]]:
-    """Return what criteria that can block no longer measure in some of their cases.
-
-    Where chance does not explain so many cases, the criterion counts as vanished; other cases are
-    not comparable.
-    """
-    gone, others = list[Vanished](), dict[str, None]()
+def silent_cases(groups: Sequence[Group], false_block: float) -> Iterator[Silence]:
+    """Yield what each criterion that can block no longer measures in some of its cases."""
     judging = [each for each in groups if blocks(each.facts)]
     for group in judging:
         # A criterion that measures nothing at all has vanished.
-        if not len(group.before) or not group.now.counts(MEASURED).any():
-            continue
-        key = group.key
-        cases, p_value = _silent(group)
-        if p_value <= false_block * _SHARE / len(judging):
-            where = f"{counted(len(cases), 'case')} of {key.evalset} with {key.agent}"
-            gone.append(Vanished(kind="criterion", name=key.criterion, where=where))
-        else:
-            reason = f"{key.criterion} finds nothing to measure"
-            others |= dict.fromkeys(f"case {key.evalset}/{case}: {reason}" for case in cases)
-    return gone, others
+        if len(group.before) and group.now.counts(MEASURED).any():
+            cases, p_value = _silent(group)
+            if cases:
+                level = false_block * _SHARE / len(judging)
+                yield Silence(group=group.key, cases=tuple(cases), p_value=p_value, level=level)
+
+
+def reasons_of_silence(found: Sequence[Silence], gate: GateOptions) -> Iterator[Reason]:
+    """Yield what the silent cases of each criterion mean for the verdict."""
+    for each in found:
+        severity: ReasonSeverity = "info"
+        if each.p_value <= each.level:
+            severity = SEVERITIES[gate.on_vanished]
+        elif each.p_value <= USUAL:
+            severity = SEVERITIES[gate.on_inconclusive]
+        cases = f"{counted(len(each.cases), 'case')} that it measured before"
+        message = f"{named(each.group)} finds nothing to measure in {cases}: {listed(each.cases)}"
+        yield reason("silent", severity, message, each.group)
 
 
 def _silent(group: Group) -> tuple[list[str], float]:

@@ -29,6 +29,8 @@ def what_would_decide(
         return f"to decide it, {f'raise {limit}' if limit else _way_out(comparison, gate)}"
     if any(each.kind == "unconfirmed" and each.severity == "warns" for each in reasons):
         return "to decide it, make the merge base run (see below)"
+    if any(each.kind == "silent" and each.severity == "warns" for each in reasons):
+        return "to decide it, let the criteria measure the same cases as before (see below)"
     if any(each.kind == "floor" for each in reasons):
         return "to decide it, add cases, or set gate.floors: point"
     return ""

@@ -1,19 +1,21 @@
 """Cases that failed and have no result in the baseline to compare with."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator
 
 from ci_eval.gate.pairing import Group
 from ci_eval.records.cases import Status
-from ci_eval.run_files.score_table import Past
+from ci_eval.records.findings import GroupKey
 
 
-def unmatched(groups: Sequence[Group], baseline: Sequence[Past]) -> Iterator[str]:
-    """Yield the failed cases that the baseline does not have, or has with other content."""
-    known = {name for past in baseline for name in past.columns.evalsets}
+def unmatched(groups: Iterable[Group], arms: Container[GroupKey]) -> Iterator[str]:
+    """Yield the failed cases without results in the baseline.
+
+    Left out are errors of the `arms` of the merge base: see `errors_of_base`.
+    """
     for group in groups:
-        if group.facts.judges and (group.all_pairs or group.key.evalset not in known):
+        if group.facts.judges:
             for case, is_error in _failures(group):
-                if not is_error:
+                if not is_error or group.key not in arms:
                     yield f"{group.key.agent}/{group.key.evalset}/{case}"
 
 

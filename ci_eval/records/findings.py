@@ -95,6 +95,8 @@ class CaseChange(_OfCase):
     """Trials in this run."""
     trials_before: Count = 0
     """Trials in the baseline."""
+    failed_before: Count = 0
+    """Failed trials in the baseline."""
     confirmed: tuple[Count, Count] | None = None
     """Of the confirming trials: the number that failed, and the total."""
     base: tuple[Count, Count] | None = None
@@ -128,6 +130,17 @@ class Excused(Stored):
     expired: bool = False
     cases: tuple[str, ...] = ()
     """The cases of this run that it covers, as `evalset/case`."""
+
+
+class Silence(Stored):
+    """Cases in which a criterion finds nothing to measure, although it measured them before."""
+
+    group: GroupKey
+    cases: tuple[str, ...]
+    p_value: Derived
+    """The maximum probability of as many by chance."""
+    level: Derived
+    """Up to this p-value, chance does not explain them."""
 
 
 class Vanished(Stored):
@@ -170,8 +183,9 @@ class Comparison(Stored):
     added: tuple[str, ...] = ()
     """Cases that are not in the baseline, as `evalset/case`."""
     unmatched_failures: tuple[str, ...] = ()
-    """Failed cases that are new or whose content changed, as `agent/evalset/case`."""
+    """Failed cases without results in the baseline to compare with, as `agent/evalset/case`."""
     vanished: tuple[Vanished, ...] = ()
+    silent: tuple[Silence, ...] = ()
     not_comparable: tuple[str, ...] = ()
     """Cases and criteria whose definition changed, with what changed."""
     flaky: tuple[Flaky, ...] = ()
@@ -269,6 +283,7 @@ ReasonKind = Literal[
     "regressed",
     "inconclusive",
     "vanished",
+    "silent",
     "hidden",
     "not_comparable",
     "expired_exemption",

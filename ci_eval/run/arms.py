@@ -222,7 +222,10 @@ class Arms:
 
     def next_round(self) -> Round | None:
         """Return the trials that would settle the verdict; `None` if it is settled."""
-        if self.change.collector.is_stopped:
+        # What was run is compared even so, if it can only be compared with the merge base.
+        is_compared = self.base or self.baseline is None or self.baseline.runs
+        if self.change.collector.is_stopped and is_compared:
+            self._limited["*"] = "--maxfail"
             return None
         while found := self._redraws():
             if found.base and self.base is None:

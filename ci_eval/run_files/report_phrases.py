@@ -176,10 +176,8 @@ def trials(change: CaseChange) -> str:
         phrase += "{:,} of {:,} with the merge base".format(*change.base)
         return f"{phrase}, too" if change.in_base else phrase
     phrase = _fail(change.failed, change.trials, "trial")
-    # Only a case that never failed before is certain or suspected.
-    is_told = change.certain or change.suspected
-    if change.trials_before and is_told:
-        phrase += f", 0 of {change.trials_before:,} in the baseline"
+    if change.trials_before and (change.certain or change.suspected):
+        phrase += f", {change.failed_before:,} of {change.trials_before:,} in the baseline"
     if change.confirmed:
         phrase += f"; {_fail(*change.confirmed, 'confirming trial')}"
     return phrase

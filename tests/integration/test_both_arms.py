@@ -94,7 +94,7 @@ def test_new_and_changed_cases_that_fail_are_named(suite):
     ended = suite.ci_eval("run")
 
     assert ended.code == 0
-    assert "new or changed, and below a threshold (does not block): c4, c5" in ended.out
+    assert "nothing to compare with, and below a threshold (does not block): c4, c5" in ended.out
     comment = (suite.folder / "ci-eval-report/comment.md").read_text()
     assert "c4, c5" in comment.partition("| Criterion")[0]
 
@@ -251,7 +251,21 @@ def test_an_error_with_the_merge_base_hides_no_regression(suite):
     assert ended.code == 6
     said = "errors may hide a regression of: 'c3' on smoke with bot (an error with the merge base)"
     assert said in ended.out
-    assert "new or changed" not in ended.out
+    assert "nothing to compare with" not in ended.out
+
+
+def test_a_run_that_stops_early_is_compared_with_the_merge_base_all_the_same(suite):
+    broken = "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(5, **{"ci-eval.yaml": config, "bot.py": broken})
+    suite.commit("nothing changes", **{"bot.py": f"{broken}# the same\n"})
+
+    ended = suite.ci_eval("run", "-x")
+
+    assert ended.code == 0
+    assert "PASSED, for the part of the suite that was run" in ended.out
+    suite.commit("all fail", **{"bot.py": "def answer(text):\n    return 'no'\n"})
+    assert "to decide it, raise --maxfail" in suite.ci_eval("run", "-x").out
 
 
 def test_a_change_cannot_choose_the_commit_that_it_is_compared_with(suite):

@@ -508,7 +508,22 @@ def test_an_incomplete_run_is_no_baseline(project):
 
     assert ended.code == 4
     assert "not stored: 2 of 3 cases could not be measured" in ended.err
+
     assert not (project.folder / ".ci-eval").exists()
+
+
+def test_a_run_in_which_a_criterion_measures_nothing_is_not_stored(project):
+    project.add("baseline: {store: file}\n")
+    (project.folder / "checks.py").write_text("def price(trace):\n    return None\n")
+    config = project.folder / "ci-eval.yaml"
+    price = "criteria:\n  ci/python: {python: 'checks:price'}\n"
+    config.write_text(config.read_text().replace("criteria:\n", price))
+
+    ended = project.ci_eval("run", "--baseline-save")
+
+    assert ended.code == 6
+    told = "not stored: criteria with nothing to measure in any case: ci/python"
+    assert told in ended.err
 
 
 def test_a_part_of_a_suite_is_no_baseline(project):

@@ -23,7 +23,7 @@ from ci_eval.pull_requests import github_runner
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.findings import Totals
 from ci_eval.run.collect import Collected
-from ci_eval.run_files.report_phrases import named_shards
+from ci_eval.run_files.report_phrases import listed, named_shards
 from ci_eval.run_files.run_file import redacted
 from ci_eval.runtime.context import RunContext, in_actions, in_gitlab
 from ci_eval.text.templates import counted
@@ -118,6 +118,8 @@ def _complete(collected: Collected, gate: GateOptions) -> Totals:
         message = "the run covers only part of the suite"
     elif not cases.passed + cases.failed + cases.accepted:
         message = "the run measured nothing"
+    elif cases.unmeasured:
+        message = f"criteria with nothing to measure in any case: {listed([*cases.unmeasured])}"
     elif cases.unjudged:
         count = cases.unjudged.count
         message = f"{counted(count, 'case')} of {cases.cases} not judged by any blocking criterion"

@@ -138,6 +138,15 @@ def test_every_syntax_says_the_same(tmp_path: Path, name: str, text: str) -> Non
     assert found.warnings == ()
 
 
+def test_line_ends_of_a_table_do_not_change_its_cells(tmp_path: Path) -> None:
+    text = 'prompt,expected\n"Hi\nyou","Hello\n\nyou"\n'
+    (unix,), (windows,) = (
+        [*opened(tmp_path, each, "shop.csv").cases()] for each in (text, text.replace("\n", "\r\n"))
+    )
+
+    assert talk(windows) == talk(unix) == [("Hi\nyou", "Hello\n\nyou")]
+
+
 def test_the_name_of_the_set_is_its_id(tmp_path: Path) -> None:
     assert opened(tmp_path, "name: mine\ncases: []").header.eval_set_id == "mine"
     assert opened(tmp_path, "cases: []", "my.cases.yaml").header.eval_set_id == "my.cases"

@@ -44,6 +44,15 @@ def test_a_case_is_suspected_that_passed_every_time_and_fails_every_time():
     assert found.proven == frozenset()
 
 
+def test_a_case_that_a_change_breaks_again_is_suspected_and_not_proven():
+    solid = many(9, "1")
+    found = broke(f"{solid}\nx 0 0 0", f"{solid}\nx 1", *[f"{solid}\nx 0"] * 3)
+
+    assert (set(found.suspects), found.proven) == ({"x"}, frozenset())
+    assert found.suspected == {"x"}
+    assert not broke(f"{solid}\nx 0", f"{solid}\nx 0", f"{solid}\nx 1").suspects
+
+
 def test_a_single_break_is_as_probable_as_one_of_so_many_cases_makes_it():
     found = broke(f"{many(3, '1')}\nx 0", f"{many(3, '1')}\nx 1")
 
