@@ -1,13 +1,15 @@
 """Shared parts of evalset readers: reading a file, collecting its problems, reading it again."""
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from ci_eval.plugins.points import EvalSetReader
 from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.errors import EvalSetError, Problem, Severity, UsageError
 from ci_eval.records.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
@@ -139,27 +141,6 @@ class MadeNames:
         return name
 
 
-def note_header(
-    element: Element,
-    name: str,
-    types: Mapping[str, tuple[type, str]],
-    problems: Problems,
-    header: dict[str, Any],
-) -> None:
-    """Add the member `name` of the file to `header`, and note if it is repeated or mistyped.
-
-    `types` has the type of each key, and the type's name in messages.  A list that is read element
-    by element is stored as an empty list.
-    """
-    value: Json = [] if element.is_begin else element.value
-    expected, shown = types[name]
-    if name in header:
-        problems.add(f"duplicate key {name!r}", element.line)
-    elif not isinstance(value, expected):
-        problems.add(f"expected {shown}, found {describe(value)}", element.line, name)
-    header.setdefault(name, value)
-
-
 def note_persona(case: EvalCase, notes: Notes, loc: Loc) -> None:
     """Note an error if the persona of a scenario, at `loc`, is unknown."""
     scenario = case.conversation_scenario
@@ -217,3 +198,61 @@ def open_evalset(
     cases = kept.__iter__ if kept is not None else lambda: parse(Problems(shown))
     header = EvalSet(eval_set_id=set_id(), path=shown, format=reader)
     return OpenedEvalSet(header, cases, facts, tuple(problems.listed()))
+
+
+# --- Readers --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CaseFile:
+    """A file of cases that is being read."""
+
+    path: Path
+    shown: str
+    """Path as shown to the user."""
+    problems: Problems
+    """Collects the problems of the file."""
+    header: dict[str, Any] = field(default_factory=dict)
+    """Receives the content of the file beside its cases."""
+    names: MadeNames = field(default_factory=MadeNames)
+    """Generates the names of cases without an id."""
+
+    def note_header(
+        self, element: Element, name: str, types: Mapping[str, tuple[type, str]]
+    ) -> None:
+        """Add the member `name` to the header, and note if it is repeated or mistyped.
+
+        `types` has the type of each key, and the type's name in messages.  A list that is read
+        element by element is stored as an empty list.
+        """
+        value: Json = [] if element.is_begin else element.value
+        expected, shown = types[name]
+        if name in self.header:
+            self.problems.add(f"duplicate key {name!r}", element.line)
+        elif not isinstance(value, expected):
+            message = f"expected {shown}, found {describe(value)}"
+            self.problems.add(message, element.line, name)
+        self.header.setdefault(name, value)
+
+
+class CaseReader(EvalSetReader):
+    """A format of evalset files whose cases are read one after the other."""
+
+    @abstractmethod
+    def cases(self, file: CaseFile) -> Iterator[EvalCase]:
+        """Yield the valid cases of `file`, and note the problems of the others."""
+
+    def set_id(self, file: CaseFile) -> str:
+        """Return the id of the evalset in `file`, whose cases have been read."""
+        return file.path.stem
+
+    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
+        """Read the file at `path`."""
+        file: CaseFile
+
+        def parse(problems: Problems) -> Iterator[EvalCase]:
+            nonlocal file
+            file = CaseFile(path, shown, problems)
+            return self.cases(file)
+
+        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: self.set_id(file))

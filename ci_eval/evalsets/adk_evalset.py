@@ -4,7 +4,6 @@ These are a list of cases, and a list of turns (`*.test.json`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -12,20 +11,18 @@ from pydantic import BaseModel, Field
 from ci_eval.evalsets._evalset_reading import (
     ADK_RESPONSES,
     ADK_TRAJECTORY,
+    CaseFile,
+    CaseReader,
     Notes,
-    Problems,
-    note_header,
     note_persona,
     notes_on,
-    open_evalset,
 )
 from ci_eval.evalsets.agentflow_evalset import AgentFlow
 from ci_eval.evalsets.trpc_evalset import TrpcAgentGo
 from ci_eval.formats.agents_cli_cases import is_agents_cli
 from ci_eval.formats.known_formats import first_object
-from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.plugins.points import evalset
 from ci_eval.records.cases import EvalCase, Json, Record, Rubric
-from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.stated_expectations import SILENCE, states
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.suggest import did_you_mean
@@ -45,7 +42,7 @@ OLD_KEYS = ("query", "reference", "expected_tool_use", "expected_intermediate_ag
 
 
 @evalset("adk")
-class Adk(EvalSetReader):
+class Adk(CaseReader):
     """ADK's evalset: `{"eval_set_id": …, "eval_cases": [{"eval_id", "conversation"}, …]}`.
 
     As in ADK, keys inside a case may be snake_case or camelCase.  A file that ADK would refuse is
@@ -61,44 +58,37 @@ class Adk(EvalSetReader):
             and not (AgentFlow.sniff(head) or TrpcAgentGo.sniff(head) or is_agents_cli(head))
         )
 
-    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the file at `path`."""
-        header: dict[str, Any] = {}
+    def cases(self, file: CaseFile) -> Iterator[EvalCase]:
+        """Yield the valid cases of `file`, and note the problems of the others."""
+        position = 0
+        for name, element in JsonFile(file.path, shown=file.shown).walk(_ARRAYS):
+            is_list = isinstance(file.header.get("eval_cases"), list)
+            if name in _ARRAYS and is_list and not element.is_begin:
+                case = _case(element, notes_on(element, (name, position), file.problems))
+                position += 1
+                if case:
+                    yield case
+            else:
+                _note_header(name, element, file)
+        for key in ("eval_set_id", "eval_cases"):
+            if key not in file.header:
+                file.problems.add(f"{key!r} is missing", 1)
 
-        def parse(problems: Problems) -> Iterator[EvalCase]:
-            header.clear()
-            return _parse(JsonFile(path, shown=shown), problems, header)
-
-        return open_evalset(
-            path, shown, self.type_name, parse, set_id=lambda: str(header["eval_set_id"])
-        )
-
-
-def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterator[EvalCase]:
-    position = 0
-    for name, element in file.walk(_ARRAYS):
-        if name in _ARRAYS and isinstance(header.get("eval_cases"), list) and not element.is_begin:
-            case = _case(element, notes_on(element, (name, position), problems))
-            position += 1
-            if case:
-                yield case
-        else:
-            _note_header(name, element, problems, header)
-    for key in ("eval_set_id", "eval_cases"):
-        if key not in header:
-            problems.add(f"{key!r} is missing", 1)
+    def set_id(self, file: CaseFile) -> str:
+        """Return the id in the file."""
+        return str(file.header["eval_set_id"])
 
 
-def _note_header(name: str, element: Element, problems: Problems, header: dict[str, Any]) -> None:
+def _note_header(name: str, element: Element, file: CaseFile) -> None:
     key = "".join("_" + char.lower() if char.isupper() else char for char in name)
     if key not in _HEADER:
         message = f"unknown key, ignored{did_you_mean(name, _HEADER)}"
-        problems.add(message, element.line, name, severity="warning")
+        file.problems.add(message, element.line, name, severity="warning")
         return
     if key != name:
         message = f"ADK itself reads only {key!r}"
-        problems.add(message, element.line, name, severity="warning", adk_refuses=True)
-    note_header(element, key, _HEADER, problems, header)
+        file.problems.add(message, element.line, name, severity="warning", adk_refuses=True)
+    file.note_header(element, key, _HEADER)
 
 
 def _case(element: Element, notes: Notes) -> EvalCase | None:
@@ -269,7 +259,7 @@ class _Case(_Older):
 
 
 @evalset("adk_legacy")
-class AdkLegacy(EvalSetReader):
+class AdkLegacy(CaseReader):
     """ADK's list of cases: `[{"name", "data": [{"query", "reference", …}]}]`."""
 
     @classmethod
@@ -277,18 +267,18 @@ class AdkLegacy(EvalSetReader):
         """Return True for a list of objects with a name or data, or an empty list."""
         return head == [] or bool(first_object(head).keys() & {"data", "name"})
 
-    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the file at `path`; as in ADK, its name is the id of the evalset."""
+    def cases(self, file: CaseFile) -> Iterator[EvalCase]:
+        """Yield the valid cases of `file`, and note the problems of the others."""
+        for position, element in enumerate(_elements(file)):
+            yield from _older_case(element, notes_on(element, (position,), file.problems))
 
-        def parse(problems: Problems) -> Iterator[EvalCase]:
-            for position, element in enumerate(_elements(path, shown)):
-                yield from _older_case(element, notes_on(element, (position,), problems))
-
-        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.name)
+    def set_id(self, file: CaseFile) -> str:
+        """Return the name of the file, as ADK does."""
+        return file.path.name
 
 
 @evalset("adk_flat")
-class AdkFlat(EvalSetReader):
+class AdkFlat(CaseReader):
     """ADK's list of turns, a single case: `[{"query", "reference", …}]` in `*.test.json`."""
 
     @classmethod
@@ -296,31 +286,32 @@ class AdkFlat(EvalSetReader):
         """Return True for a list of objects with a query."""
         return bool(first_object(head).keys() & {"query", "expected_tool_use", "reference"})
 
-    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the file at `path`; as in ADK, its name is the id of its one case."""
+    def cases(self, file: CaseFile) -> Iterator[EvalCase]:
+        """Yield the case of `file`, whose name is its id, as in ADK; or note its problems."""
+        elements = list(_elements(file))
 
-        def parse(problems: Problems) -> Iterator[EvalCase]:
-            elements = list(_elements(path, shown))
+        def spot(loc: Loc) -> tuple[int, str]:
+            _, position, *rest = loc
+            return notes_on(elements[int(position)], (position,), file.problems).spot(rest)
 
-            def spot(loc: Loc) -> tuple[int, str]:
-                _, position, *rest = loc
-                return notes_on(elements[int(position)], (position,), problems).spot(rest)
+        notes = Notes(file.problems, spot)
+        turns = [
+            _checked(_Turn, element.value, notes, ("data", position))
+            for position, element in enumerate(elements)
+        ]
+        if not file.problems.errors:
+            conversation = [from_older(turn) for turn in turns if turn is not None]
+            case = {"eval_id": file.path.name, "conversation": conversation}
+            yield from _converted(case, elements[0].line, notes)
 
-            notes = Notes(problems, spot)
-            turns = [
-                _checked(_Turn, element.value, notes, ("data", position))
-                for position, element in enumerate(elements)
-            ]
-            if not problems.errors:
-                conversation = [from_older(turn) for turn in turns if turn is not None]
-                case = {"eval_id": path.name, "conversation": conversation}
-                yield from _converted(case, elements[0].line, notes)
-
-        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.name)
+    def set_id(self, file: CaseFile) -> str:
+        """Return the name of the file, as ADK does."""
+        return file.path.name
 
 
-def _elements(path: Path, shown: str) -> Iterator[Element]:
-    return (element for _, element in JsonFile(path, shown=shown).walk(frozenset()))
+def _elements(file: CaseFile) -> Iterator[Element]:
+    found = JsonFile(file.path, shown=file.shown).walk(frozenset())
+    return (element for _, element in found)
 
 
 def _older_case(element: Element, notes: Notes) -> Iterator[EvalCase]:

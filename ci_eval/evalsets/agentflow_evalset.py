@@ -1,15 +1,14 @@
 """AgentFlow's evalset, as written by `EvalSet.to_file` of 10xscale-agentflow."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
-from ci_eval.evalsets._evalset_reading import Notes, Problems, note_header, notes_on, open_evalset
+from ci_eval.evalsets._evalset_reading import CaseFile, CaseReader, Notes, notes_on
 from ci_eval.formats.event_lists import stored_result
 from ci_eval.formats.known_formats import first_object
-from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.plugins.points import evalset
 from ci_eval.records.cases import (
     Content,
     EvalCase,
@@ -22,7 +21,6 @@ from ci_eval.records.cases import (
     Record,
     SessionInput,
 )
-from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.text.fingerprint import fingerprint
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.suggest import did_you_mean
@@ -97,7 +95,7 @@ class _Case(_Given):
 
 
 @evalset("agentflow")
-class AgentFlow(EvalSetReader):
+class AgentFlow(CaseReader):
     """AgentFlow's evalset: `{"eval_cases": [{"conversation": [{…, "expected_…"}, …]}, …]}`.
 
     Unlike ADK's evalset, its turns have `expected_…` keys, and a message has its text under
@@ -122,32 +120,24 @@ class AgentFlow(EvalSetReader):
             return any(key in turn for key in _EXPECTED)
         return "metadata" in head and case.keys() <= _Case.model_fields.keys()
 
-    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the file at `path`; its name is the default id of the evalset."""
-        header: dict[str, Any] = {}
+    def cases(self, file: CaseFile) -> Iterator[EvalCase]:
+        """Yield the valid cases of `file`, and note the problems of the others."""
+        position = 0
+        for name, element in JsonFile(file.path, shown=file.shown).walk(frozenset({_CASES})):
+            if name == _CASES and file.header.get(name) == [] and not element.is_begin:
+                yield from _case(element, notes_on(element, (name, position), file.problems))
+                position += 1
+            elif name in _HEADER:
+                file.note_header(element, name, _HEADER)
+            else:
+                message = f"unknown key, ignored{did_you_mean(name, _HEADER)}"
+                file.problems.add(message, element.line, name, severity="warning")
+        if _CASES not in file.header:
+            file.problems.add(f"{_CASES!r} is missing", 1)
 
-        def parse(problems: Problems) -> Iterator[EvalCase]:
-            header.clear()
-            return _parse(JsonFile(path, shown=shown), problems, header)
-
-        return open_evalset(
-            path, shown, self.type_name, parse, set_id=lambda: header.get("eval_set_id", path.name)
-        )
-
-
-def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterator[EvalCase]:
-    position = 0
-    for name, element in file.walk(frozenset({_CASES})):
-        if name == _CASES and header.get(name) == [] and not element.is_begin:
-            yield from _case(element, notes_on(element, (name, position), problems))
-            position += 1
-        elif name in _HEADER:
-            note_header(element, name, _HEADER, problems, header)
-        else:
-            message = f"unknown key, ignored{did_you_mean(name, _HEADER)}"
-            problems.add(message, element.line, name, severity="warning")
-    if _CASES not in header:
-        problems.add(f"{_CASES!r} is missing", 1)
+    def set_id(self, file: CaseFile) -> str:
+        """Return the id in the file; by default the name of the file."""
+        return str(file.header.get("eval_set_id", file.path.name))
 
 
 # --- One case -------------------------------------------------------------------------------

@@ -1,20 +1,17 @@
 """Datasets of agents-cli."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 from ci_eval.evalsets._case_entries import Entry, Source
-from ci_eval.evalsets._evalset_reading import MadeNames, Problems, open_evalset
+from ci_eval.evalsets._evalset_reading import CaseFile, CaseReader, MadeNames
 from ci_eval.formats.agents_cli_cases import AgentsCliCase, is_agents_cli, is_answered
 from ci_eval.formats.event_lists import as_expected, invocations
-from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.plugins.points import evalset
 from ci_eval.records.cases import EvalCase, Json
-from ci_eval.records.evalset_facts import OpenedEvalSet
 
 
 @evalset("agents_cli")
-class AgentsCliDataset(EvalSetReader):
+class AgentsCliDataset(CaseReader):
     """A dataset of agents-cli: `{"eval_cases": [{"eval_case_id", "prompt"}, …]}`.
 
     A case is the message in `prompt`, or the conversation in `agent_data.turns[].events`.  The
@@ -29,16 +26,10 @@ class AgentsCliDataset(EvalSetReader):
         """Return True if the first case is from agents-cli and has no agent's answer."""
         return is_agents_cli(head) and not is_answered(head)
 
-    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the file at `path`; its name is the id of the evalset."""
-
-        def parse(problems: Problems) -> Iterator[EvalCase]:
-            names = MadeNames()
-            header: dict[str, Any] = {}
-            for entry in Source(path, shown, "eval_cases", problems, header).entries():
-                yield from _case(entry, names)
-
-        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.stem)
+    def cases(self, file: CaseFile) -> Iterator[EvalCase]:
+        """Yield the valid cases of `file`, and note the problems of the others."""
+        for entry in Source(file, "eval_cases").entries():
+            yield from _case(entry, file.names)
 
 
 def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 from ci_eval.evalsets._case_entries import Source
-from ci_eval.evalsets._evalset_reading import MadeNames, Problems, open_evalset
+from ci_eval.evalsets._evalset_reading import CaseFile, CaseReader, Problems
 from ci_eval.evalsets._own_case import FOREIGN, GivenCase, read_case
-from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.plugins.points import evalset
 from ci_eval.records.cases import EvalCase, Json
-from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe
 
@@ -22,7 +20,7 @@ _OURS = frozenset(GivenCase.names()) - {"id", "tags", "state", "rubrics"}
 
 
 @evalset("cases")
-class Cases(EvalSetReader):
+class Cases(CaseReader):
     """ci-eval's own evalset format: a prompt and an expected answer make a case.
 
     Written as YAML (up to 1 MiB), or as JSON, JSONL (one case per line) or CSV (of any size).
@@ -100,23 +98,17 @@ class Cases(EvalSetReader):
             )
         return _begins_with_case(head)
 
-    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the file at `path`."""
-        header: dict[str, Any] = {}
+    def cases(self, file: CaseFile) -> Iterator[EvalCase]:
+        """Yield the valid cases of `file`, and note the problems of the others."""
+        for entry in Source(file, "cases").entries():
+            case = read_case(entry.value, entry.line, entry.notes, file.names)
+            if case:
+                yield case
+        _check_header(file.header, file.problems)
 
-        def parse(problems: Problems) -> Iterator[EvalCase]:
-            header.clear()
-            names = MadeNames()
-            for entry in Source(path, shown, "cases", problems, header).entries():
-                case = read_case(entry.value, entry.line, entry.notes, names)
-                if case:
-                    yield case
-            _check_header(header, problems)
-
-        def set_id() -> str:
-            return header["name"].value if "name" in header else path.stem
-
-        return open_evalset(path, shown, self.type_name, parse, set_id=set_id)
+    def set_id(self, file: CaseFile) -> str:
+        """Return the name in the file; by default the name of the file."""
+        return file.header["name"].value if "name" in file.header else file.path.stem
 
 
 def _begins_with_case(value: Json | Sequence[Json]) -> bool:

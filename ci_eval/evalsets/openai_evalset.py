@@ -1,19 +1,17 @@
 """OpenAI chat completions as expected conversations."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
-from ci_eval.evalsets._evalset_reading import MadeNames, Notes, Problems, notes_on, open_evalset
+from ci_eval.evalsets._evalset_reading import CaseFile, CaseReader, MadeNames, Notes, notes_on
 from ci_eval.formats.event_lists import as_expected, invocations
 from ci_eval.formats.openai_messages import is_talk, read_talk, talks_in
-from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.plugins.points import evalset
 from ci_eval.records.cases import EvalCase, Json
-from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.text.json_stream import Element
 
 
 @evalset("openai")
-class OpenAI(EvalSetReader):
+class OpenAI(CaseReader):
     """Message lists of OpenAI's chat completions as expected conversations.
 
     JSONL with one conversation per line, or JSON with one conversation or a list of them.  A
@@ -39,15 +37,10 @@ class OpenAI(EvalSetReader):
         """Return True if it begins with a conversation."""
         return is_talk(head)
 
-    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the file at `path`; its name is the id of the evalset."""
-
-        def parse(problems: Problems) -> Iterator[EvalCase]:
-            names = MadeNames()
-            for element, base in talks_in(path, shown=shown, refuse=problems.add):
-                yield from _case(element, names, notes_on(element, base, problems))
-
-        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.stem)
+    def cases(self, file: CaseFile) -> Iterator[EvalCase]:
+        """Yield the valid cases of `file`, and note the problems of the others."""
+        for element, base in talks_in(file.path, shown=file.shown, refuse=file.problems.add):
+            yield from _case(element, file.names, notes_on(element, base, file.problems))
 
 
 def _case(element: Element, names: MadeNames, notes: Notes) -> Iterator[EvalCase]:

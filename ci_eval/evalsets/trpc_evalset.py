@@ -1,17 +1,16 @@
 """Evalsets of trpc-agent-go."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from ci_eval.evalsets._case_entries import Entry, Source
-from ci_eval.evalsets._evalset_reading import Notes, Problems, open_evalset
+from ci_eval.evalsets._evalset_reading import CaseFile, CaseReader, Notes
 from ci_eval.formats.event_lists import as_args, as_response
 from ci_eval.formats.known_formats import first_object
-from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.plugins.points import evalset
 from ci_eval.records.cases import (
     Content,
     EvalCase,
@@ -25,7 +24,6 @@ from ci_eval.records.cases import (
     Rubric,
     RubricContent,
 )
-from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.text.validation_messages import errors_in
 
 _UNREAD: Final = {
@@ -99,7 +97,7 @@ class _Case(_Given):
 
 
 @evalset("trpc_agent_go")
-class TrpcAgentGo(EvalSetReader):
+class TrpcAgentGo(CaseReader):
     """An evalset of trpc-agent-go: ADK's keys in camelCase, and messages with `content`.
 
     `{"evalSetId", "evalCases": [{"evalId", "conversation": [{"userContent": {"content"}}]}]}`.
@@ -124,20 +122,15 @@ class TrpcAgentGo(EvalSetReader):
             and "driver" in case["conversationScenario"]
         )
 
-    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the file at `path`; its name is the default id of the evalset."""
-        header: dict[str, Any] = {}
+    def cases(self, file: CaseFile) -> Iterator[EvalCase]:
+        """Yield the valid cases of `file`, and note the problems of the others."""
+        for entry in Source(file, "evalCases").entries():
+            yield from _case(entry)
 
-        def parse(problems: Problems) -> Iterator[EvalCase]:
-            header.clear()
-            for entry in Source(path, shown, "evalCases", problems, header).entries():
-                yield from _case(entry)
-
-        def set_id() -> str:
-            given = header["evalSetId"].value if "evalSetId" in header else None
-            return given if isinstance(given, str) and given else path.stem
-
-        return open_evalset(path, shown, self.type_name, parse, set_id=set_id)
+    def set_id(self, file: CaseFile) -> str:
+        """Return the id in the file; by default the name of the file."""
+        given = file.header["evalSetId"].value if "evalSetId" in file.header else None
+        return given if isinstance(given, str) and given else file.path.stem
 
 
 def _case(entry: Entry) -> Iterator[EvalCase]:
