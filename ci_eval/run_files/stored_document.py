@@ -7,7 +7,7 @@ from ci_eval.records.cases import Stored
 from ci_eval.records.errors import UsageError
 from ci_eval.run_files.run_file import check_version, replacing
 from ci_eval.text.json_stream import Element
-from ci_eval.text.json_text import RESULT_DEPTH, JsonText, NotJsonError, parse_json
+from ci_eval.text.json_text import RESULT_DEPTH, JsonText, parse_strict
 from ci_eval.text.validation_messages import read_document
 
 M = TypeVar("M", bound=Stored)
@@ -26,15 +26,11 @@ def parsed(text: str, *, shown: str, what: str, key: str) -> JsonText:
         UsageError: it is not such an object.
 
     """
-    try:
-        # A report contains results, at a greater depth.
-        value = parse_json(text, max_depth=RESULT_DEPTH + 10)
-    except NotJsonError as exc:
-        line = 1 + text.count("\n", 0, exc.position)
-        raise UsageError(str(exc), file=shown, line=line) from exc
-    if not isinstance(value, dict) or key not in value:
+    # A report contains results, at a greater depth.
+    document = parse_strict(text, shown=shown, max_depth=RESULT_DEPTH + 10)
+    if not isinstance(document.value, dict) or key not in document.value:
         raise UsageError(f"is not a {what} of ci-eval", file=shown, line=1)
-    return JsonText(value, shown, text)
+    return document
 
 
 def validated(document: JsonText, model: type[M], *, shown: str) -> M:

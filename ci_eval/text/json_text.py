@@ -277,7 +277,7 @@ _NOT_JSON = re.compile(
 _ODDITIES = {"comment": "a comment", "comma": "a trailing comma"}
 
 
-def parse_strict(text: str, *, shown: str) -> JsonText:
+def parse_strict(text: str, *, shown: str, max_depth: int = MAX_DEPTH) -> JsonText:
     """Parse JSON.
 
     Raises:
@@ -285,7 +285,7 @@ def parse_strict(text: str, *, shown: str) -> JsonText:
 
     """
     try:
-        return JsonText(parse_json(text), shown, text)
+        return JsonText(parse_json(text, max_depth=max_depth), shown, text)
     except NotJsonError as exc:
         line = 1 + text.count("\n", 0, exc.position)
         raise UsageError(str(exc), file=shown, line=line) from exc

@@ -349,8 +349,8 @@ def test_a_broken_result_is_named_and_the_others_are_listed(project, tmp_path):
 
     assert ended.code == ExitCode.USAGE_ERROR
     assert [line.split()[0] for line in ended.out.splitlines()] == ["c"]
-    assert "a.evalset_result.json: is not JSON: " in ended.err
-    assert "b.evalset_result.json: 'eval_set_id' is missing" in ended.err
+    assert "a.evalset_result.json:1: is not JSON: " in ended.err
+    assert "b.evalset_result.json:1: 'eval_set_id' is missing" in ended.err
     assert project.ci_eval("evalset", "results", "list", "shop/x").code == ExitCode.USAGE_ERROR
 
 

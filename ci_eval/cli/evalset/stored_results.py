@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
 from ci_eval.cli.command_help import Group
 from ci_eval.cli.console import out, say_problems
@@ -17,10 +16,10 @@ from ci_eval.records.cases import AdkRecord
 from ci_eval.records.errors import ExitCode, Problem, UsageError
 from ci_eval.runtime.storage.adk_storage import HISTORY, RESULT_SUFFIX, result_folder
 from ci_eval.runtime.storage.gs_uri import Place, is_place
-from ci_eval.text.json_text import RESULT_DEPTH, NotJsonError, parse_json
+from ci_eval.text.json_text import RESULT_DEPTH, parse_strict
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.templates import duration, plain, terminal
-from ci_eval.text.validation_messages import explain
+from ci_eval.text.validation_messages import read_document
 from ci_eval.text.yaml_files import read_text
 
 _STATUSES = {1: "PASSED", 2: "FAILED", 3: "NOT_EVALUATED", 4: "INFORMATIONAL"}
@@ -159,16 +158,8 @@ def _read(file: File) -> _Result:
         UsageError: it is not a result.
 
     """
-    try:
-        value = parse_json(read_text(file.path, shown=file.shown), max_depth=RESULT_DEPTH)
-        if isinstance(value, str):
-            value = parse_json(value, max_depth=RESULT_DEPTH)
-        return _Result.model_validate(value)
-    except NotJsonError as exc:
-        raise UsageError(str(exc), file=file.shown) from exc
-    except ValidationError as exc:
-        found = [
-            Problem(message, file.shown, where=".".join(map(str, loc)))
-            for loc, message in explain(exc, _Result)
-        ]
-        raise UsageError(problems=found) from exc
+    text = read_text(file.path, shown=file.shown)
+    document = parse_strict(text, shown=file.shown, max_depth=RESULT_DEPTH)
+    if isinstance(document.value, str):
+        document = parse_strict(document.value, shown=file.shown, max_depth=RESULT_DEPTH)
+    return read_document(document, _Result)
