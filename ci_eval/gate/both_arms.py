@@ -279,7 +279,6 @@ class _ArmCount:
             p_value=min(bounds.values(), default=1.0),
             level=self.level,
             proven=frozenset(case for case, bound in bounds.items() if bound <= self.level),
-            wanted=0,
             in_base=frozenset(in_base),
             draws={
                 case: more

@@ -53,12 +53,10 @@ class Breaks:
     """The p-value must not exceed this."""
     proven: frozenset[str]
     """The suspects that are not noise."""
-    wanted: int
-    """How many more trials of each suspect to draw next; 0 if none would help."""
     in_base: frozenset[str] = frozenset()
     """Cases that broke since the stored runs, but with the merge base as well."""
     draws: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """The trials of the change and of the merge base to draw next, by case."""
+    """The trials of the change and of the merge base to draw next, by case; none if none help."""
 
     @cached_property
     def suspected(self) -> frozenset[str]:
@@ -66,7 +64,7 @@ class Breaks:
 
         None if other cases flip, too, chance explains the suspects, and no further trial helps.
         """
-        is_open = self.wanted or self.draws or not self._is_flaky
+        is_open = self.draws or not self._is_flaky
         if is_open or self.p_value <= USUAL:
             return frozenset(self.suspects) - self.proven
         return frozenset()
@@ -98,7 +96,7 @@ def breaks(groups: Sequence[Group], gate: GateOptions, rate: float) -> list[Brea
             p_value=each.p_value,
             level=one.level,
             proven=each.proven(rejected=one.rejected),
-            wanted=each.wanted,
+            draws={case: (each.wanted, 0) for case in each.suspects if each.wanted},
         )
         for each, one in zip(counts, judged, strict=True)
     ]

@@ -215,8 +215,7 @@ def _confirming(
     found: tuple[dict[Place, range], dict[Place, range]] = {}, {}
     for each in breaks:
         key, arm = each.group.key, examined.arms.get(each.group.key)
-        draws = each.draws if arm else dict.fromkeys(each.suspects, (each.wanted, 0))
-        for case, more in draws.items():
+        for case, more in each.draws.items():
             place = Place(key.agent, key.evalset, case)
             columns = each.group.now, arm.before if arm else Column()
             for numbers, count, column in zip(found, more, columns, strict=True):

@@ -26,6 +26,11 @@ def broke(
     return found
 
 
+def drawn_next(found: Breaks) -> int:
+    """Return how many more trials of each suspect are drawn next."""
+    return max((change for change, _ in found.draws.values()), default=0)
+
+
 def many(count: int, words: str) -> str:
     return "\n".join(f"n{n} {words}" for n in range(count))
 
@@ -73,8 +78,8 @@ def test_the_only_case_that_is_lower_is_suspected_and_never_proven_by_stored_run
     found = broke("x 0.6\ny 1", "x 0.9\ny 1", on_inconclusive="rerun")
     drawn = broke("x 0.6 ! 0.6 0.6\ny 1", "x 0.9\ny 1", on_inconclusive="rerun")
 
-    assert (set(found.suspects), found.wanted) == ({"x"}, 2)
-    assert (drawn.suspected, drawn.proven, drawn.wanted) == ({"x"}, frozenset(), 0)
+    assert (set(found.suspects), drawn_next(found)) == ({"x"}, 2)
+    assert (drawn.suspected, drawn.proven, drawn_next(drawn)) == ({"x"}, frozenset(), 0)
     assert not broke("x 0.6 ! 0.6 0.9\ny 1", "x 0.9\ny 1", on_inconclusive="rerun").suspects
 
 
@@ -82,7 +87,7 @@ def test_cases_without_a_baseline_and_what_is_missing_are_no_suspects():
     found = broke("x 0 error\nnew 0\ny 1", "x 1\ny 1")
 
     assert found.suspects == {}
-    assert (found.p_value, found.wanted) == (1.0, 0)
+    assert (found.p_value, drawn_next(found)) == (1.0, 0)
 
 
 def test_to_excuse_a_case_proves_nothing_of_the_others():
@@ -118,14 +123,14 @@ def test_what_may_be_drawn_again_is_not_decided_before_it_was():
     assert alone.proven == {"x"}
     assert waiting.p_value == 1
     assert waiting.proven == frozenset()
-    assert waiting.wanted == 1
+    assert drawn_next(waiting) == 1
 
 
 @pytest.mark.parametrize("gate", [{"confirm": "off"}, {"rerun_budget": 1}])
 def test_what_will_not_be_drawn_again_is_decided_at_once(gate):
     found = broke(NOW, *BEFORE, on_inconclusive="rerun", **gate)
 
-    assert (found.proven, found.wanted) == ({"x"}, 0)
+    assert (found.proven, drawn_next(found)) == ({"x"}, 0)
 
 
 def test_a_few_trials_are_wanted_first_and_then_as_many_as_prove_one_case_if_all_fail():
@@ -136,12 +141,12 @@ def test_a_few_trials_are_wanted_first_and_then_as_many_as_prove_one_case_if_all
         drawn = f"{now} ! {'0 ' * confirming}" if confirming else now
         return broke(f"{drawn}\n{NOISY}", *noisy, rate=0.001, on_inconclusive="rerun")
 
-    assert found(0).wanted == 2
+    assert drawn_next(found(0)) == 2
     assert not found(2).proven
-    more = found(2).wanted
+    more = drawn_next(found(2))
     assert 2 < more < MAX_CONFIRMING - 2
     assert found(2 + more).proven
-    assert found(2 + more).wanted == 0
+    assert drawn_next(found(2 + more)) == 0
     assert not found((2 + more) // 2).proven
 
 
@@ -160,7 +165,7 @@ def test_confirming_trials_that_all_fail_prove_it():
     assert found.p_value == pytest.approx(
         1 - (1 - most_probable_break(15, 6)) ** 10 * (1 - most_probable_break(10, 5)), rel=1e-9
     )
-    assert found.wanted == 0
+    assert drawn_next(found) == 0
 
 
 def test_what_was_not_drawn_again_neither_proves_nor_hides_what_was():
@@ -189,14 +194,14 @@ def test_where_no_number_of_trials_could_prove_it_it_is_judged_as_it_is():
         f"{many(100, '1')}\nx 0", f"{many(100, '1')}\nx 1", rate=0.001, on_inconclusive="rerun"
     )
 
-    assert found.wanted == 0
+    assert drawn_next(found) == 0
     assert found.p_value == pytest.approx(1 - 0.75**101)
 
 
 def test_many_breaks_are_found_though_no_trial_could_prove_a_single_one():
     found = broke(many(100, "0"), many(100, "1"), rate=0.001, on_inconclusive="rerun")
 
-    assert found.wanted == 0
+    assert drawn_next(found) == 0
     assert len(found.proven) == 100
 
 
@@ -255,7 +260,7 @@ def test_three_trials_must_agree_where_they_can_be_had(now, wanted, proven):
     steady = f"{many(99, '1')}\nx 1"
     found = broke(f"{many(99, '1')}\n{now}", steady, steady, rate=0.001, on_inconclusive="rerun")
 
-    assert (found.wanted, bool(found.proven)) == (wanted, proven)
+    assert (drawn_next(found), bool(found.proven)) == (wanted, proven)
 
 
 # --- The rate, by simulation ------------------------------------------------------------------
