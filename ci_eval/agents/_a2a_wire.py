@@ -16,6 +16,7 @@ from pydantic.alias_generators import to_camel
 from ci_eval.agents._agent_input import Attachment, attachment
 from ci_eval.records.cases import Content, FunctionCall, FunctionResponse, Json, Part, Stored
 from ci_eval.records.errors import TrialError
+from ci_eval.text.json_text import with_leaves
 
 JSONRPC = "JSONRPC"
 JSON_TYPE = "application/json"
@@ -51,11 +52,9 @@ class _File(_Wire):
 
 def _with_integers(value: Any) -> Any:
     """Return `value` with whole numbers as integers; protobuf servers send `3.0`."""
-    if isinstance(value, dict):
-        return {key: _with_integers(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_with_integers(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return with_leaves(
+        value, lambda leaf: int(leaf) if isinstance(leaf, float) and leaf.is_integer() else leaf
+    )
 
 
 class WirePart(_Wire):

@@ -15,6 +15,7 @@ from ci_eval.formats.gemini_stream import ModelResponse
 from ci_eval.records.cases import Content, FunctionCall, Json, Part, Stored
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime.http import Request
+from ci_eval.text.json_text import objects_in
 
 MAX_TOOL_CALLS = 1000
 """Maximum number of tool calls in one streamed response."""
@@ -199,7 +200,7 @@ class Assembly:
             if chunk.get(key):
                 self._rest[key] = chunk[key]
         self.is_whole = self.is_whole or "error" in self._rest
-        for choice in _mappings(chunk.get("choices"))[:1]:
+        for choice in objects_in(chunk.get("choices"))[:1]:
             self._begun = True
             self._reason = choice.get("finish_reason") or self._reason
             self.is_whole = self._reason is not None
@@ -219,7 +220,7 @@ class Assembly:
         for key, pieces in self._texts.items():
             if isinstance(delta.get(key), str):
                 pieces.append(delta[key])
-        for position, piece in enumerate(_mappings(delta.get("tool_calls"))):
+        for position, piece in enumerate(objects_in(delta.get("tool_calls"))):
             index = piece.get("index", position)
             if isinstance(index, int) and len(self._calls) < MAX_TOOL_CALLS:
                 self._add_call(self._calls.setdefault(index, {}), piece)
@@ -232,7 +233,3 @@ class Assembly:
         for key, value in given.items() if isinstance(given, Mapping) else ():
             if key in function and isinstance(value, str):
                 function[key] += value
-
-
-def _mappings(value: Json) -> list[Mapping[str, Json]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ci_eval.llm.model_answers import INTEGER, TEXT, json_object, many, one_of, strict, text_of
 from ci_eval.records.cases import Json
 from ci_eval.records.questions import UnreadableError
+from ci_eval.text.json_text import objects_in
 
 MIN_COVERED = 0.8
 """Minimum share of a text's letters and digits that its sentences must cover."""
@@ -107,9 +108,8 @@ def _findings(answer: str) -> Iterator[tuple[int | str, Finding]]:
     if found is None:
         yield from _blocks(answer)
         return
-    listed = found.get("verdicts")
-    for each in listed if isinstance(listed, list) else ():
-        number = each.get("number") if isinstance(each, dict) else None
+    for each in objects_in(found.get("verdicts")):
+        number = each.get("number")
         if isinstance(number, int) and not isinstance(number, bool):
             label = text_of(each, "label").strip().lower()
             yield number, Finding(label, text_of(each, "rationale"), text_of(each, "excerpt"))

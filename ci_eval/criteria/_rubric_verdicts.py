@@ -9,6 +9,7 @@ from ci_eval.criteria._majority_of_samples import Vote, Votes
 from ci_eval.llm.model_answers import TEXT, json_object, many, one_of, strict, text_of
 from ci_eval.records.cases import Json, Rubric
 from ci_eval.records.questions import UnreadableError
+from ci_eval.text.json_text import objects_in
 
 SCHEMA: Mapping[str, Json] = strict(
     verdicts=many(strict(rubric_id=TEXT, rationale=TEXT, verdict=one_of("yes", "no")))
@@ -84,11 +85,9 @@ def _said(text: str) -> list[_Said]:
     found = json_object(text)
     if found is None:
         return _blocks(text)
-    listed = found.get("verdicts")
     return [
         _Said(_word(each, "rubric_id"), "", text_of(each, "rationale"), text_of(each, "verdict"))
-        for each in (listed if isinstance(listed, list) else ())
-        if isinstance(each, dict)
+        for each in objects_in(found.get("verdicts"))
     ]
 
 

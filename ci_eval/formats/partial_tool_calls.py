@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ci_eval.records.cases import AdkRecord, FunctionCall, Json, Part
 from ci_eval.records.errors import TrialError
-from ci_eval.text.json_text import MAX_DEPTH
+from ci_eval.text.json_text import MAX_DEPTH, with_leaves
 from ci_eval.text.sanitize import one_line
 
 MAX_INDEX = 10_000
@@ -56,7 +56,7 @@ class OpenCall:
     @property
     def part(self) -> Part:
         """The complete call."""
-        call = FunctionCall(id=self.id, name=self.name, args=_settled(self.args))
+        call = FunctionCall(id=self.id, name=self.name, args=with_leaves(self.args, _settled))
         return Part(function_call=call, thought_signature=self.signature)
 
     def take(self, part: Part, call: FunctionCall) -> None:
@@ -134,11 +134,7 @@ def _fits(here: Any, step: str | int) -> bool:
 
 
 def _settled(value: Any) -> Json:
-    if isinstance(value, _Growing):
-        return "".join(value.pieces)
-    if isinstance(value, dict):
-        return {key: _settled(each) for key, each in value.items()}
-    return [_settled(each) for each in value] if isinstance(value, list) else value
+    return "".join(value.pieces) if isinstance(value, _Growing) else value
 
 
 # --- JSON paths -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ci_eval.records.cases import Json
-from ci_eval.text.json_text import json_or_text
+from ci_eval.text.json_text import json_or_text, objects_in
 
 _WHOLE = re.compile("-?[0-9]{1,29}")
 _MAX_STEPS = 12
@@ -117,6 +117,4 @@ def _listed(value: Json, depth: int) -> Json:
 
 def dicts(value: Json) -> Sequence[Mapping[str, Json]]:
     """Return the objects in a list, or a single object as a list; else an empty list."""
-    if isinstance(value, Mapping):
-        return [value]
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    return [value] if isinstance(value, Mapping) else objects_in(value)

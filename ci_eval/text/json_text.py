@@ -8,7 +8,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -146,6 +146,20 @@ def _is_refused(found: re.Match[str]) -> bool:
 def is_number(value: Any) -> TypeGuard[int | float]:
     """Return True if a JSON value is a number; unlike in Python, a boolean is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def objects_in(value: Any) -> list[dict[str, Any]]:
+    """Return the objects in a JSON list; none if `value` is not a list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def with_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a JSON value with `change` applied to everything in it but objects and lists."""
+    if isinstance(value, dict):
+        return {key: with_leaves(each, change) for key, each in value.items()}
+    if isinstance(value, list):
+        return [with_leaves(each, change) for each in value]
+    return change(value)
 
 
 def _depth(value: Any) -> int:

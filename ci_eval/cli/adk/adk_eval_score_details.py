@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from ci_eval.records.cases import Json, Record
 from ci_eval.records.results import InvocationScore, Score
+from ci_eval.text.json_text import objects_in
 
 R = TypeVar("R", bound=Record)
 
@@ -108,9 +109,8 @@ def _durations(evidence: Mapping[str, Json], total: float | None) -> Durations:
 
 def _rubrics(evidence: Mapping[str, Json]) -> Iterator[RubricScore]:
     """Yield the verdicts in the evidence of our own criteria, or of a custom metric."""
-    listed = evidence.get("rubrics")
-    for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, dict) and isinstance(each.get("rubric_id"), str):
+    for each in objects_in(evidence.get("rubrics")):
+        if isinstance(each.get("rubric_id"), str):
             score = _YES_OR_NO.get(str(each.get("verdict")), each.get("score"))
             yield RubricScore(
                 rubric_id=each["rubric_id"],

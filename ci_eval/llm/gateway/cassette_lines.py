@@ -10,7 +10,7 @@ from ci_eval.llm.gateway.answers import Answer, restored
 from ci_eval.llm.gateway.request_digest import digest_of
 from ci_eval.records.cases import Json
 from ci_eval.records.trials import TrialKey
-from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.json_text import NotJsonError, parse_json, with_leaves
 
 MAX_TEXT_CHARS = 4_000
 """How much of a text in a request is kept, for readers and comparisons."""
@@ -149,10 +149,10 @@ def _order(place: Place, line: bytes) -> tuple[Any, ...]:
 
 def shortened(value: Any) -> Any:
     """Return a request with long texts cut; a digest distinguishes them."""
-    if isinstance(value, dict):
-        return {key: shortened(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [shortened(each) for each in value]
+    return with_leaves(value, _shortened)
+
+
+def _shortened(value: Any) -> Any:
     if not isinstance(value, str) or len(value) <= MAX_TEXT_CHARS:
         return value
     digest = hashlib.sha256(value.encode(errors="replace")).hexdigest()[:8]

@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.records.cases import Json
-from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.json_text import NotJsonError, parse_json, with_leaves
 from ci_eval.text.patterns import replaced
 
 MASK = "…"
@@ -113,11 +113,7 @@ class _Walk:
             except NotJsonError:
                 return self._text(value)
         is_data = key in _DATA or (key == "input" and of.get("type") == "tool_use")
-        return self._data(value) if is_data else self.visit(value)
+        return with_leaves(value, self._leaf) if is_data else self.visit(value)
 
-    def _data(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: self._data(each) for key, each in value.items()}
-        if isinstance(value, list):
-            return [self._data(each) for each in value]
+    def _leaf(self, value: Any) -> Any:
         return self._text(value) if isinstance(value, str) else value

@@ -20,7 +20,7 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import KeyName
 from ci_eval.runtime.http import MAX_BODY, Address, address, client_session
 from ci_eval.runtime.retry import retry_after, seconds
-from ci_eval.text.json_text import parse_json
+from ci_eval.text.json_text import objects_in, parse_json
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -325,7 +325,9 @@ def is_spent(body: Json) -> bool:
 
     That is the case for a daily quota, and for a quota of 0, as the free tier has for paid models.
     """
-    violations = [each for detail in _details(body) for each in _dicts(detail.get("violations"))]
+    violations = [
+        each for detail in _details(body) for each in objects_in(detail.get("violations"))
+    ]
     return any(
         "PerDay" in str(each.get("quotaId")) or str(each.get("quotaValue")) == "0"
         for each in violations
@@ -338,10 +340,6 @@ def retry_delay(body: Json) -> float | None:
     return next((delay for delay in found if delay is not None), None)
 
 
-def _details(body: Json) -> Iterator[dict[str, Any]]:
+def _details(body: Json) -> list[dict[str, Any]]:
     error = body.get("error") if isinstance(body, dict) else None
-    return _dicts(error.get("details") if isinstance(error, dict) else None)
-
-
-def _dicts(value: Json) -> Iterator[dict[str, Any]]:
-    yield from (each for each in value if isinstance(each, dict)) if isinstance(value, list) else ()
+    return objects_in(error.get("details") if isinstance(error, dict) else None)
