@@ -164,6 +164,7 @@ class _Reader:
                 past[entry[0]].columns.add(entry[1])
         return []
 
+    @baseline_errors()
     def _validated_runs(self) -> list[Past]:
         """Validate the whole file, and return its runs with their values."""
         past: list[Past] = []
@@ -171,13 +172,13 @@ class _Reader:
         for name, element in self._members():
             seen.add(name)
             if name == "schema_version":
-                check_version(element, self.shown, BaselineError)
+                check_version(element, self.shown)
             elif name == "runs" and not element.is_begin:
-                meta = checked(RunMeta, element, self.shown, BaselineError)
+                meta = checked(RunMeta, element, self.shown)
                 past.append(Past(meta, Columns()))
             elif name == "results" and not element.is_begin:
                 run, _ = self._entry(element, len(past))
-                result = checked_result(past[run].meta, element, self.shown, BaselineError, at=[1])
+                result = checked_result(past[run].meta, element, self.shown, at=[1])
                 past[run].columns.add(result)
         if not {"schema_version", "runs", "results"} <= seen:
             raise fault("is not a baseline of ci-eval", self.shown, line=1)

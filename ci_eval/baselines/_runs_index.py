@@ -68,7 +68,7 @@ def read_index(path: Path, suite: str, *, shown: str) -> tuple[Noted, ...]:
     with baseline_errors(REPAIR_HINT):
         text = parse_strict(read_text(path, shown=shown), shown=shown)
         if isinstance(text.value, dict) and "schema_version" in text.value:
-            check_version(Element(text.value["schema_version"], 1, ""), shown, UsageError)
+            check_version(Element(text.value["schema_version"], 1, ""), shown)
         index = read_document(text, Index)
         if problems := [*_problems(index, text, suite)]:
             raise UsageError(problems=problems)

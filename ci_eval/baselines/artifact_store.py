@@ -17,7 +17,6 @@ from ci_eval.forge.lineage import Lineage, Origin
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
 from ci_eval.records.cases import Stored
-from ci_eval.records.errors import BaselineError
 from ci_eval.records.results import Run
 from ci_eval.run_files.file_names import RUN_FILE
 from ci_eval.run_files.run_file import read_run
@@ -188,7 +187,7 @@ def _read(archive: bytes, shown: str) -> Past:
     with baseline_errors(hint), _unpacked(archive, shown) as path:
         name = f"{shown}/{path.name}"
         if path.name == RUN_FILE:
-            return _complete(read_run(path, shown=name, error=BaselineError))
+            return _complete(read_run(path, shown=name))
         runs = stored_runs(path, name)
         if not runs:
             raise fault("holds no run", name)

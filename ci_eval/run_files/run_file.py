@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Self, TypeVar
 from pydantic import ValidationError
 
 from ci_eval.records.cases import SCHEMA_VERSION, Stored
-from ci_eval.records.errors import CiEvalError, Problem, UsageError
+from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.results import Run, RunMeta, Score, TrialResult
 from ci_eval.run_files.file_names import TRACES_FILE, make_report_folder
 from ci_eval.text.json_stream import MAX_ELEMENT_CHARS, Element, JsonFile
@@ -86,14 +86,14 @@ def result_line(result: TrialResult) -> str:
     return result.model_dump_json()
 
 
-def read_run(path: Path, *, shown: str, error: type[CiEvalError] = UsageError) -> Run:
+def read_run(path: Path, *, shown: str) -> Run:
     """Return the run in the file at `path`; its results are read lazily.
 
     Raises:
-        UsageError: the file is not a valid run, or has another version; or `error`, if given.
+        UsageError: the file is not a valid run, or has another version.
 
     """
-    reader = _RunReader(path, shown, error)
+    reader = _RunReader(path, shown)
     return Run(reader.meta, reader.results, path.with_name(TRACES_FILE), reader.compared_trials)
 
 
@@ -111,10 +111,9 @@ def redacted(run: Run, secrets: Secrets) -> Run:
 
 
 class _RunReader:
-    def __init__(self, path: Path, shown: str, error: type[CiEvalError]) -> None:
+    def __init__(self, path: Path, shown: str) -> None:
         self._path = path
         self._shown = shown
-        self._error = error
 
     @cached_property
     def meta(self) -> RunMeta:
@@ -122,13 +121,13 @@ class _RunReader:
         has_version = False
         for name, element in self._members():
             if name == "schema_version":
-                check_version(element, self._shown, self._error)
+                check_version(element, self._shown)
                 has_version = True
             elif name == "meta":
-                meta = checked(RunMeta, element, self._shown, self._error)
+                meta = checked(RunMeta, element, self._shown)
             elif name == "results" and meta and has_version:
                 return meta
-        raise self._error(problems=[Problem("is not a run of ci-eval", self._shown, 1)])
+        raise UsageError("is not a run of ci-eval", file=self._shown, line=1)
 
     def results(self) -> Iterator[TrialResult]:
         return self._parsed(self._result)
@@ -144,7 +143,7 @@ class _RunReader:
     def _parsed(self, parse: Callable[[str, int], T]) -> Iterator[T | TrialResult]:
         """Yield each result as `parse` returns it, given the text and the number of its line."""
         read = 0
-        with self._errors(), suppress(NotJsonError):
+        with suppress(NotJsonError):
             for line, text in self._lines():
                 if not text:
                     return
@@ -153,7 +152,7 @@ class _RunReader:
         # From here on, the file has another layout, or is not JSON.
         elements = (each for name, each in self._members() if name == "results")
         for element in islice((each for each in elements if not each.is_begin), read, None):
-            yield checked_result(self.meta, element, self._shown, self._error)
+            yield checked_result(self.meta, element, self._shown)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """Yield `result_lines`, or nothing if the head differs from the layout of `RunWriter`."""
@@ -178,19 +177,11 @@ class _RunReader:
                 ):
                     return result
         value = parse_json(text, max_depth=RESULT_DEPTH)
-        return checked_result(self.meta, Element(value, line, text), self._shown, self._error)
+        return checked_result(self.meta, Element(value, line, text), self._shown)
 
     def _members(self) -> Iterator[tuple[str, Element]]:
         file = JsonFile(self._path, shown=self._shown, max_depth=RESULT_DEPTH)
-        with self._errors():
-            yield from file.walk(frozenset({"results"}))
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except UsageError as exc:
-            raise self._error(problems=exc.problems) from exc
+        return file.walk(frozenset({"results"}))
 
 
 def _is_simple(text: str) -> bool:
@@ -222,20 +213,23 @@ def result_lines(file: IO[str], first: int) -> Iterator[tuple[int, str]]:
         yield number, line[: -2 if more else -1]
 
 
-def check_version(element: Element, shown: str, error: type[CiEvalError]) -> None:
+def check_version(element: Element, shown: str) -> None:
     """Refuse a file with an unknown schema version."""
     if element.value != SCHEMA_VERSION:
         message = (
             f"has schema version {describe(element.value)}; "
             f"this version of ci-eval reads {SCHEMA_VERSION}"
         )
-        raise error(problems=[Problem(message, shown, element.line)])
+        raise UsageError(message, file=shown, line=element.line)
 
 
-def checked(
-    model: type[M], element: Element, shown: str, error: type[CiEvalError], *, at: Loc = ()
-) -> M:
-    """Return the validated record in `element`, or at `at` inside it; else raise `error`."""
+def checked(model: type[M], element: Element, shown: str, *, at: Loc = ()) -> M:
+    """Return the validated record in `element`, or at `at` inside it.
+
+    Raises:
+        UsageError: it is not valid.
+
+    """
     value = element.value
     for step in at:
         value = value[step]
@@ -246,21 +240,19 @@ def checked(
             Problem(message, shown, element.line_of((*at, *loc)), dotted(loc))
             for loc, message in explain(exc, model)
         ]
-        raise error(problems=problems) from exc
+        raise UsageError(problems=problems) from exc
 
 
-def checked_result(
-    meta: RunMeta, element: Element, shown: str, error: type[CiEvalError], *, at: Loc = ()
-) -> TrialResult:
+def checked_result(meta: RunMeta, element: Element, shown: str, *, at: Loc = ()) -> TrialResult:
     """Return the validated result in `element`, with its scores checked against `meta`."""
-    result = checked(TrialResult, element, shown, error, at=at)
+    result = checked(TrialResult, element, shown, at=at)
     problems = [
         Problem(message, shown, element.line_of((*at, "scores", index)), f"scores[{index}]")
         for index, score in enumerate(result.scores)
         for message in _score_errors(score, meta)
     ]
     if problems:
-        raise error(problems=problems)
+        raise UsageError(problems=problems)
     return result
 
 

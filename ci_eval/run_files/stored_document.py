@@ -40,5 +40,5 @@ def validated(document: JsonText, model: type[M], *, shown: str) -> M:
         UsageError: it has another version, or is not valid.
 
     """
-    check_version(Element(document.value.get("schema_version"), 1, ""), shown, UsageError)
+    check_version(Element(document.value.get("schema_version"), 1, ""), shown)
     return read_document(document, model)

@@ -11,7 +11,7 @@ from support.run_language import meta, results
 
 from ci_eval.records.cases import Status
 from ci_eval.records.compared_trials import ComparedScore, ComparedTrial
-from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel
 from ci_eval.records.results import InvocationScore, JudgeUsage, Score, TrialResult
@@ -48,13 +48,13 @@ def changed(path: Path, change: Callable[[Any], object]) -> Path:
     return path
 
 
-def read(path: Path, error: type[CiEvalError] = UsageError) -> list[TrialResult]:
-    return list(read_run(path, shown="run.json", error=error).results())
+def read(path: Path) -> list[TrialResult]:
+    return list(read_run(path, shown="run.json").results())
 
 
-def refusal(path: Path, error: type[CiEvalError] = UsageError) -> list[str]:
-    with pytest.raises(error) as caught:
-        read(path, error)
+def refusal(path: Path) -> list[str]:
+    with pytest.raises(UsageError) as caught:
+        read(path)
     return str(caught.value).splitlines()
 
 
@@ -306,7 +306,6 @@ def test_what_is_no_run_is_refused(path: Path, text: str, said: str) -> None:
 
 def test_a_missing_file_is_told_so(path: Path) -> None:
     assert refusal(path) == ["run.json: no such file"]
-    assert refusal(path, BaselineError) == ["run.json: no such file"]
 
 
 def test_a_run_of_no_version_is_none(path: Path) -> None:
@@ -353,7 +352,6 @@ def test_a_run_that_was_changed_by_hand_is_refused_with_the_line(
     changed(path, change)
     (found,) = refusal(path)
     assert found.startswith(f"run.json:{said}")
-    assert refusal(path, BaselineError) == [found]
 
 
 def test_every_mistake_of_a_result_is_named(path: Path) -> None:
