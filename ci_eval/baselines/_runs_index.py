@@ -12,9 +12,8 @@ from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.findings import Noted
 from ci_eval.run_files.run_file import check_version
 from ci_eval.text.json_stream import Element
-from ci_eval.text.json_text import JsonText, parse_strict
+from ci_eval.text.json_text import JsonText, read_json
 from ci_eval.text.validation_messages import read_document
-from ci_eval.text.yaml_files import read_text
 
 README = """\
 # Runs of ci-eval
@@ -66,7 +65,7 @@ def read_index(path: Path, suite: str, *, shown: str) -> tuple[Noted, ...]:
 
     """
     with baseline_errors(REPAIR_HINT):
-        text = parse_strict(read_text(path, shown=shown), shown=shown)
+        text = read_json(path, shown=shown)
         if isinstance(text.value, dict) and "schema_version" in text.value:
             check_version(Element(text.value["schema_version"], 1, ""), shown)
         index = read_document(text, Index)

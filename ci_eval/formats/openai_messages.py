@@ -22,9 +22,9 @@ from ci_eval.records.cases import (
     Stored,
 )
 from ci_eval.text.json_stream import Element, JsonFile, Refuse, walk_lines
-from ci_eval.text.json_text import parse_strict
+from ci_eval.text.json_text import read_json
 from ci_eval.text.validation_messages import describe, existing, read_as
-from ci_eval.text.yaml_files import Loc, read_text
+from ci_eval.text.yaml_files import Loc
 
 _TEXTS = ("text", "input_text", "output_text")
 
@@ -235,7 +235,7 @@ def talks_in(path: Path, *, shown: str, refuse: Refuse) -> Iterator[tuple[Elemen
         return
     head = read_head(path, shown=shown)
     if isinstance(head, dict) or is_message(head[0]):
-        document = parse_strict(read_text(path, shown=shown), shown=shown)
+        document = read_json(path, shown=shown)
         yield Element(document.value, 1, document.text), ()
         return
     for position, (_, element) in enumerate(JsonFile(path, shown=shown).walk(frozenset())):

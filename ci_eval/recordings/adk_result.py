@@ -8,8 +8,7 @@ from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._recording_reading import read_list
 from ci_eval.records.cases import AdkRecord, Invocation, Json
 from ci_eval.records.trials import Recording
-from ci_eval.text.json_text import parse_strict
-from ci_eval.text.yaml_files import read_text
+from ci_eval.text.json_text import parse_strict, read_json
 
 
 @recording("adk_result")
@@ -29,7 +28,7 @@ class AdkResult(RecordingReader):
 
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""
-        document = parse_strict(read_text(path, shown=shown), shown=shown)
+        document = read_json(path, shown=shown)
         if isinstance(document.value, str):
             document = parse_strict(document.value, shown=shown)
         value = document.value if isinstance(document.value, dict) else {}

@@ -9,8 +9,8 @@ from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._recording_reading import read_each
 from ci_eval.records.cases import AdkRecord, InvocationEvent, Json
 from ci_eval.records.trials import Recording
-from ci_eval.text.json_text import parse_strict
-from ci_eval.text.yaml_files import Loc, read_text
+from ci_eval.text.json_text import read_json
+from ci_eval.text.yaml_files import Loc
 
 
 @recording("adk_session")
@@ -38,7 +38,7 @@ class AdkSession(RecordingReader):
 
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""
-        document = parse_strict(read_text(path, shown=shown), shown=shown)
+        document = read_json(path, shown=shown)
         sessions: dict[Loc, Json] = {(): document.value}
         if isinstance(document.value, list):
             sessions = {(position,): given for position, given in enumerate(document.value)}

@@ -18,8 +18,7 @@ from ci_eval.records.cases import (
     Record,
 )
 from ci_eval.records.trials import Recording
-from ci_eval.text.json_text import parse_strict
-from ci_eval.text.yaml_files import read_text
+from ci_eval.text.json_text import read_json
 
 _CASES = "results"
 
@@ -43,7 +42,7 @@ class AgentFlowReport(RecordingReader):
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""
         refuse_long(path, shown=shown)
-        document = parse_strict(read_text(path, shown=shown), shown=shown)
+        document = read_json(path, shown=shown)
         return read_list(document, _CASES, _Result, _recording)
 
 

@@ -9,8 +9,7 @@ from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._recording_reading import read_list, refuse_long
 from ci_eval.records.cases import Json
 from ci_eval.records.trials import Recording
-from ci_eval.text.json_text import parse_strict
-from ci_eval.text.yaml_files import read_text
+from ci_eval.text.json_text import read_json
 
 
 @recording("agents_cli")
@@ -31,7 +30,7 @@ class AgentsCliTrace(RecordingReader):
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""
         refuse_long(path, shown=shown)
-        document = parse_strict(read_text(path, shown=shown), shown=shown)
+        document = read_json(path, shown=shown)
         return read_list(document, "eval_cases", AgentsCliCase, _recording)
 
 

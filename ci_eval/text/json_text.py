@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
 import msgspec
 
 from ci_eval.records.errors import Problem, Severity, UsageError
-from ci_eval.text.yaml_files import Loc, dotted
+from ci_eval.text.yaml_files import Loc, dotted, read_text
 
 MAX_DEPTH = 200
 """The maximum nesting depth; the same as ADK's."""
@@ -303,6 +304,16 @@ def parse_strict(text: str, *, shown: str, max_depth: int = MAX_DEPTH) -> JsonTe
     except NotJsonError as exc:
         line = 1 + text.count("\n", 0, exc.position)
         raise UsageError(str(exc), file=shown, line=line) from exc
+
+
+def read_json(path: Path, *, shown: str) -> JsonText:
+    """Parse the JSON file at `path`; messages call it `shown`.
+
+    Raises:
+        UsageError: it cannot be read, or is not JSON.
+
+    """
+    return parse_strict(read_text(path, shown=shown), shown=shown)
 
 
 def parse_relaxed(text: str, *, shown: str) -> tuple[JsonText, list[Problem]]:

@@ -17,7 +17,7 @@ from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import UnderPython
 from ci_eval.runtime.workers.worker_pool import Adapter
-from ci_eval.text.json_text import parse_strict
+from ci_eval.text.json_text import parse_strict, read_json
 from ci_eval.text.validation_messages import read_document
 from ci_eval.text.yaml_files import parse_yaml, read_text
 
@@ -123,7 +123,7 @@ M = TypeVar("M", bound=AdkRecord)
 
 
 def _read(model: type[M], name: str) -> M:
-    return read_document(parse_strict(read_text(Path(name), shown=name), shown=name), model)
+    return read_document(read_json(Path(name), shown=name), model)
 
 
 def _digest(value: Json) -> str:

@@ -16,7 +16,7 @@ from ci_eval.records.cases import EvalCase, Json, SessionInput
 from ci_eval.records.errors import EvalSetError, Problem, UsageError
 from ci_eval.records.evalset_facts import EvalSet, OpenedEvalSet
 from ci_eval.runtime.storage.adk_storage import id_from
-from ci_eval.text.json_text import parse_strict
+from ci_eval.text.json_text import read_json
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import read_text
 
@@ -205,7 +205,7 @@ def _refuse_unspeakable(opened: OpenedEvalSet, to: str, shown: str) -> None:
 
 def _unread(path: Path, shown: str) -> list[Problem]:
     """Return a warning for each key of an older file that nobody reads, not even ADK."""
-    document = parse_strict(read_text(path, shown=shown), shown=shown)
+    document = read_json(path, shown=shown)
     turns = [
         (loc, turn)
         for position, each in enumerate(document.value)
