@@ -15,7 +15,7 @@ from functools import cache, cached_property
 
 from ci_eval.gate.between_runs import BetweenRuns, between_runs
 from ci_eval.gate.case_pairs import Pair
-from ci_eval.gate.hard_break import MAX_CONFIRMING, Breaks, always, was_fixed, worse
+from ci_eval.gate.hard_break import MAX_CONFIRMING, Breaks, always, grew_in_few, was_fixed, worse
 from ci_eval.gate.mean_drop import Drifts
 from ci_eval.gate.pairing import Group
 from ci_eval.run_files.score_column import Column
@@ -204,9 +204,8 @@ def arm_breaks(groups: Sequence[Group], arms: Sequence[Group], rate: float) -> l
     because they come from other days.  The numbers of trials follow a plan, so the probability of
     this outcome for any of N unchanged cases is at most N times as high.
     """
-    with_threshold = max(sum(not each.facts.informational for each in groups), 1)
     return [
-        _ArmCount(group, arm, rate / with_threshold).breaks()
+        _ArmCount(group, arm, rate / len(groups)).breaks()
         for group, arm in zip(groups, arms, strict=True)
     ]
 
@@ -240,9 +239,9 @@ class _ArmCount:
     @cached_property
     def _broken(self) -> Mapping[str, Pair]:
         """The cases that fail in this run and usually passed before, or always did since a fix."""
-        if self.group.facts.informational:
-            return {}
         group = self.group
+        if group.facts.informational and not grew_in_few(group):
+            return {}
         fails = group.now.failing(group.facts)[group.pairs.rows]
         # Only these can be broken: if all values of a case are bad, all fail or their mean fell.
         chosen = group.pairs.where(fails | (group.differences < 0))

@@ -335,10 +335,10 @@ def _gained(group: Group) -> bool:
 
 def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
     """Yield the cases whose status changed, or that dropped although history never varied."""
-    if group.facts.informational:
-        return
     broken = examined.breaks.get(group.key)
     suspects = broken.suspects if broken else {}
+    if group.facts.informational and not suspects:
+        return
     proven = broken.proven if broken else frozenset()
     for case, pair in group.changed(suspects).items():
         was, now = group.passed(pair.base), group.passed(pair.value)

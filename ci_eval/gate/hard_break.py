@@ -136,7 +136,8 @@ class _Count:
     @cached_property
     def worse_alone(self) -> Mapping[str, Pair]:
         """The cases that are now always worse, if hardly any other differs; proves no break."""
-        if self.group.facts.informational or not self.group.barely_differs:
+        is_measure = self.group.facts.informational
+        if not (grew_in_few(self.group) if is_measure else self.group.barely_differs):
             return {}
         return {
             case: pair
@@ -279,6 +280,12 @@ class _Count:
             if drawn or pair.now.measured >= _STEADY_TRIALS
         )
         return frozenset(steady) | (self._judged[1] if rejected else frozenset())
+
+
+def grew_in_few(group: Group) -> bool:
+    """Return True if few cases alone raise the mean of a measure by more than may be."""
+    has_limit = group.facts.max_growth is not None
+    return has_limit and group.barely_differs and group.drop >= group.least
 
 
 def was_fixed(group: Group, pair: Pair) -> bool:

@@ -64,9 +64,7 @@ def save(
             "store it again once they are committed"
         )
     if saved and failed:
-        console.say(
-            f"{counted(failed, 'case')} failed in this run; later failures of these do not block"
-        )
+        console.say(f"{counted(failed, 'case')} failed in this run")
 
 
 def save_if_merged(config: Config, given: str, context: RunContext) -> None:

@@ -229,6 +229,32 @@ def test_a_pass_clears_a_suspect():
     assert not broke(f"{SOLID}\nx 0 ! 0 1", "", f"{SOLID}\nx 1").suspects
 
 
+TOKENS = FACTS.model_copy(
+    update={
+        "threshold": None,
+        "informational": True,
+        "interval": None,
+        "better": "lower",
+        "max_growth": 0.2,
+    }
+)
+
+
+@pytest.mark.parametrize(("tokens", "proven"), [("9000", True), ("130", False)])
+def test_a_measure_that_grows_in_one_case_blocks_if_its_mean_grows_too_far(tokens, proven):
+    def of(text: str) -> Columns:
+        return columns(text, TOKENS)
+
+    calm = every(" 100", 9)
+    now = f"{calm}\nx {tokens}" + f" ! {f'{tokens} ' * 7}" * proven
+    base = Past(meta("base", TOKENS), of(f"{calm}\nx ! {'100 ' * 8}"))
+    stored = [Past(meta("past", TOKENS), of(f"{calm}\nx 100"))]
+    found = compare(meta(facts=TOKENS), of(now), stored, GATE, base=base)
+
+    assert (found.deltas[0].outcome == "regressed") is proven
+    assert [(each.case, each.certain) for each in found.changes] == [("x", True)] * proven
+
+
 @pytest.mark.parametrize("failed", range(1, 9))
 @pytest.mark.parametrize("tried", range(1, 9))
 def test_the_bound_is_the_largest_probability(failed: int, tried: int):

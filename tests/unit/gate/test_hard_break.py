@@ -100,12 +100,17 @@ def test_to_excuse_a_case_proves_nothing_of_the_others():
     assert excused.p_value == plain.p_value > RATE
 
 
-def test_what_has_no_threshold_is_never_broken():
-    informs = FACTS.model_copy(
-        update={"threshold": None, "informational": True, "interval": None, "max_growth": 0.1}
-    )
+@pytest.mark.parametrize(
+    ("now", "suspects"), [("x 9\ny 1", {"x"}), ("x 1.1\ny 1", set()), ("x 9\ny 0.9", set())]
+)
+def test_a_measure_is_suspected_if_few_cases_alone_raise_its_mean_too_far(now, suspects):
+    update = {"threshold": None, "informational": True, "interval": None, "better": "lower"}
+    limited = FACTS.model_copy(update=update | {"max_growth": 0.1})
 
-    assert broke("x 0\ny 0", "x 1\ny 1", facts=informs).suspects == {}
+    found = broke(now, "x 1\ny 1", facts=limited)
+
+    assert (set(found.suspects), found.proven) == (suspects, frozenset())
+    assert not broke(now, "x 1\ny 1", facts=FACTS.model_copy(update=update)).suspects
 
 
 # --- Confirming -------------------------------------------------------------------------------
