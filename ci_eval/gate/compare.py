@@ -7,7 +7,6 @@ score a little lower) and `hard_break` (a case that always passed now always fai
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 from ci_eval.config.config_schema import GateOptions
@@ -15,6 +14,7 @@ from ci_eval.forge.lineage import Lineage
 from ci_eval.gate import hard_break
 from ci_eval.gate.between_runs import newest_level, with_days
 from ci_eval.gate.both_arms import ArmDrops, arm_breaks, looks_taken
+from ci_eval.gate.compared_cases import case_changes, flaky_cases
 from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
 from ci_eval.gate.mean_drop import Drifts, Finding
@@ -23,10 +23,8 @@ from ci_eval.gate.silent_cases import silent_cases
 from ci_eval.gate.unpaired_failures import errors_of_base, unmatched
 from ci_eval.gate.weakened_gate import changed_content, loosened
 from ci_eval.records.findings import (
-    CaseChange,
     Comparison,
     Delta,
-    Flaky,
     GroupKey,
     Outcome,
     Together,
@@ -37,8 +35,6 @@ from ci_eval.run_files.score_column import CONFIRMING
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats.intervals import mean_interval
 
-MAX_FLAKY = 200
-"""Maximum number of flaky cases that a comparison lists."""
 _TIERS: tuple[Tier, ...] = ("block", "warn")
 _FEW = "; too few trials to rule out noise"
 
@@ -153,10 +149,7 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         else None
     )
     nearest = baseline[0].meta
-    flaky = sorted(
-        (each for group in examined.groups for each in _flaky(group, examined)),
-        key=itemgetter(0, 1),
-    )
+    flaky, flaky_total = flaky_cases(examined.groups, examined.breaks)
     return Comparison(
         baseline_runs=tuple(past.meta.run_id for past in baseline),
         baseline_created=nearest.created,
@@ -171,17 +164,23 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
             examined.together, sum(bool(each.facts.interval) for each in examined.blocking)
         ),
         deltas=tuple(_delta(group, examined) for group in examined.groups),
-        changes=tuple(change for group in examined.groups for change in _changes(group, examined)),
+        changes=tuple(
+            change
+            for group in examined.groups
+            for change in case_changes(
+                group,
+                examined.arms.get(group.key),
+                examined.breaks.get(group.key),
+                examined.drifts.get(group.key),
+            )
+        ),
         added=tuple(added(columns, baseline)),
         unmatched_failures=tuple(dict.fromkeys(unmatched(examined.groups, examined.arms))),
         vanished=() if meta.filtered else tuple(vanished(meta, columns, baseline[0])),
         silent=tuple(silent_cases(examined.groups, gate.false_block)),
         not_comparable=tuple(examined.not_comparable),
-        flaky=tuple(
-            Flaky(group=key, case=case, failed=failed, trials=trials)
-            for _, case, key, failed, trials in flaky[:MAX_FLAKY]
-        ),
-        flaky_total=len(flaky),
+        flaky=flaky,
+        flaky_total=flaky_total,
         excused=tuple(listed(meta, gate, examined.excuses)),
         hidden=(*errors_of_base(examined.arms.values()), *_hidden(examined, barely, gate)),
         loosened=(*loosened(meta, nearest), *changed_content(columns, baseline[0].columns)),
@@ -331,70 +330,3 @@ def _gained(group: Group) -> bool:
     nothing = ROUNDING * group.scale
     gained = interval is not None and interval[0] > nothing and -group.drop >= group.least
     return gained and group.complete
-
-
-def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
-    """Yield the cases whose status changed, or that dropped although history never varied."""
-    broken = examined.breaks.get(group.key)
-    suspects = broken.suspects if broken else {}
-    if group.facts.informational and not suspects:
-        return
-    proven = broken.proven if broken else frozenset()
-    for case, pair in group.changed(suspects).items():
-        was, now = group.passed(pair.base), group.passed(pair.value)
-        if pair.now.errors:
-            if pair.before.errors:
-                continue
-            kind = "newly_erring"
-        elif not now and (was or case in suspects):
-            kind = "newly_failing"
-        elif now and not was:
-            kind = "fixed"
-        elif case in suspects:
-            kind = "dropped"
-        else:
-            continue
-        values, confirming = pair.now.observations, pair.now.confirming
-        excuse = group.left_out.get(case)
-        is_tested = broken and case in suspects and kind == "newly_failing"
-        arm = examined.arms.get(group.key)
-        base = arm.before.get(case) if arm else None
-        seen = (*base.observations, *base.confirming) if base else ()
-        yield CaseChange.model_validate(
-            {
-                "group": group.key,
-                "case": case,
-                "change": kind,
-                "value": pair.now.value,
-                "baseline": pair.base,
-                "certain": case in proven,
-                "suspected": broken is not None and case in broken.suspected,
-                "failed": group.failures(values),
-                "trials": len(values),
-                "trials_before": pair.before.measured,
-                "failed_before": group.failures(pair.before.observations),
-                "confirmed": (
-                    (group.failures(confirming), len(confirming)) if confirming else None
-                ),
-                "base": (group.failures(seen), len(seen)) if seen else None,
-                "in_base": bool(broken and case in broken.in_base),
-                "p_value": broken.p_value if broken and is_tested else None,
-                "excused": excuse.kind if excuse else "",
-            }
-        )
-
-
-def _flaky(group: Group, examined: Examined) -> Iterator[tuple[float, str, GroupKey, int, int]]:
-    """Yield the cases that both passed and failed in the baseline, and did not break now.
-
-    In each tuple: a rank, the case, its group, and the numbers of failed and of all trials.
-    """
-    if group.facts.informational:
-        return
-    passed, failed = group.before.outcomes(group.facts)
-    (rows,) = ((passed > 0) & (failed > 0)).nonzero()
-    broken = examined.breaks.get(group.key)
-    counts = passed[rows].tolist(), failed[rows].tolist()
-    for case, good, bad in zip(group.before.named(rows), *counts, strict=True):
-        if not broken or case not in broken.proven:
-            yield -min(good, bad) / (good + bad), case, group.key, bad, good + bad

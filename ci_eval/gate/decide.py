@@ -1,6 +1,6 @@
 """Verdict on a run and its comparison: whether it may be merged, and why."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +12,7 @@ from ci_eval.gate.silent_cases import reasons_of_silence
 from ci_eval.gate.undecided import is_all_broken, what_would_decide
 from ci_eval.gate.weakened_gate import UNBLOCKED
 from ci_eval.records.findings import (
+    CaseChange,
     Comparison,
     Delta,
     Excused,
@@ -143,10 +144,13 @@ class _Gate:
     def failed_before(self, comparison: Comparison | None) -> Iterator[Reason]:
         """Yield the number of failed cases that are not named as broken or suspected."""
         deciding = {each.group for each in self.groups if each.tier == "block"}
+        deltas, changes = (comparison.deltas, comparison.changes) if comparison else ((), ())
+        regressed = {each.group for each in deltas if each.outcome == "regressed"}
         named_ones = {
             "/".join(each.place)
-            for each in (comparison.changes if comparison else ())
-            if each.change == "newly_failing" and (each.certain or each.suspected)
+            for each in changes
+            if each.change in ("newly_failing", "dropped") and each.failed
+            if each.certain or each.suspected or each.group in regressed
             if each.group in deciding and not each.excused
         }
         if unmatched := comparison.unmatched_failures if comparison else ():
@@ -223,7 +227,13 @@ class _Gate:
             is_sure = found.outcome == "regressed"
             doubt = "" if is_sure else "; this may be noise"
             share = f"{-found.effect:.3f} of their ranges"
-            message = f"all blocking criteria combined are worse by {share}{doubt}"
+            blocking = {each.group for each in comparison.deltas if each.tier == "block"}
+            names = _listed_cases(
+                change
+                for change in comparison.changes
+                if change.group in blocking and change.change == "newly_failing"
+            )
+            message = f"all blocking criteria combined are worse by {share}{names}{doubt}"
             kind: ReasonKind = "regressed" if is_sure else "inconclusive"
             yield reason(kind, self._severity(found.outcome, "block"), message)
 
@@ -316,14 +326,17 @@ def _weakened(found: Sequence[str], gate: GateOptions) -> Reason:
 
 def _worse_cases(comparison: Comparison, delta: Delta) -> str:
     """Return the cases of a group that got worse, as a suffix for its message."""
-    names = [
-        repr(change.case)
+    return _listed_cases(
+        change
         for change in comparison.changes
         if change.group == delta.group
-        and not change.excused
         and (change.certain or change.suspected or change.change == "dropped")
-    ]
-    return f" ({listed(names)})" if names else ""
+    )
+
+
+def _listed_cases(changes: Iterable[CaseChange]) -> str:
+    names = dict.fromkeys(repr(each.case) for each in changes if not each.excused)
+    return f" ({listed([*names])})" if names else ""
 
 
 def _gone(thing: Vanished) -> str:
