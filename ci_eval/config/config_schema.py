@@ -172,8 +172,8 @@ class GateOptions(Record):
     """The maximum probability of blocking a change that made nothing worse, over all tests
     together; likewise of blocking a suite whose true values are at its floors, over all floors."""
     max_drop: float = Field(default=0.02, ge=0, le=1)
-    """Smaller drops never block; as a share of the criterion's interval, or of the baseline's mean
-    if the measure is unbounded."""
+    """Smaller drops of the mean never block; as a share of the criterion's interval, or of the
+    baseline's mean if the measure is unbounded. A single case that breaks can block."""
     max_errors: int = Field(default=0, ge=0)
     """Maximum number of cases with an error; with more, there is no verdict. An error never counts
     as a pass: there is also no verdict if it could decide a floor or hide a drop. Within the limit,

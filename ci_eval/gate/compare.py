@@ -230,13 +230,13 @@ def _delta(tested: Group, examined: Examined) -> Delta:
     outcome, reason = _outcome(tested, examined)
     arm = examined.arms.get(tested.key)
     group = arm if arm and arm.pairs else tested
-    pairs = group.pairs
+    pairs = group.pairs or group.all_pairs  # what is accepted is shown all the same
     return Delta(
         group=group.key,
-        cases=len(pairs),
+        cases=len(group.pairs),
         value=math.fsum(pairs.means) / len(pairs) if pairs else None,
         baseline=math.fsum(pairs.bases) / len(pairs) if pairs else None,
-        effect=-group.sign * group.drop if pairs else None,
+        effect=math.fsum(pairs.means - pairs.bases) / len(pairs) if pairs else None,
         interval=group.interval if group is arm else with_days(group),
         p_value=found.p_value if found else None,
         level=found.level if found else None,

@@ -71,7 +71,7 @@ def pool(
             name = key[2]
             facts = past.meta.criteria.get(name)
             if facts is None or facts.fingerprint != meta.criteria[name].fingerprint:
-                changed[f"criterion {name}: its options changed"] = None
+                changed[f"criterion {name}: its definition changed"] = None
                 continue
             numbers = meant[key[1]].numbers[column.numbers]
             same = meant[key[1]].same[column.numbers]

@@ -144,7 +144,7 @@ def _of_criterion(name: str, now: CriterionFacts, before: CriterionFacts) -> Ite
     ):
         yield f"max_growth of {name}: {before.max_growth:g} → {_shown(now.max_growth)}"
     if now.fingerprint != before.fingerprint:
-        yield f"criterion {name} changed its options and is not compared"
+        yield f"criterion {name} changed its definition"
 
 
 def _shown(value: float | None) -> str:

@@ -38,6 +38,8 @@ class Outcomes:
         compared = report.verdict.mode != "threshold"
         self.worsened = worsened(report) if compared else {}
         self.failing_blocks = report.verdict.by_threshold
+        changes = report.comparison.changes if report.comparison else ()
+        self._excused = {each.place: each.excused for each in changes if each.excused}
 
     def of(self, result: "AnyTrial") -> Outcome | None:
         """Return why a trial did not pass; `None` if it passed."""
@@ -52,6 +54,8 @@ class Outcomes:
             below = _listed([_below(x) for x in result.scores if x.status is Status.FAILED])
             doubts = [report_phrases.trials(each.change) for each in self._suspected(result)]
             note = "" if self.failing_blocks else " (does not block: only getting worse does)"
+            if excuse := self._excused.get(result.key.place):
+                note = f" ({excuse}: does not block)"
             if doubts:
                 note = f"; possible regression: {doubts[0]}"
             return Outcome("failure", "ci_eval.BelowThreshold", below + note, bool(doubts))

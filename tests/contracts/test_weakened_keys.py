@@ -77,7 +77,7 @@ JUDGED = {"criteria": {"safety": {"use": "agentflow/safety_v1", "threshold": 0.5
 OPENAI = {"provider": "openai", "model": "gpt-5"}
 VERTEX = {"provider": "vertex", "model": "gemini-2.5-pro"}
 RECORDED = {"recorded": "old.jsonl"}
-ANOTHER = "criterion safety changed its options"
+ANOTHER = "criterion safety changed its definition"
 MOVED = "judge: provider or address changed"
 
 
@@ -138,7 +138,7 @@ CHANGES: dict[str, Change] = {
     "dialect": Change(
         {"criteria": {"safety_v1": 0.5}, "judge": VERTEX},
         {"criteria": {"safety_v1": 0.5}, "judge": VERTEX, "dialect": "agentflow"},
-        "criterion safety_v1 changed its options",
+        "criterion safety_v1 changed its definition",
     ),
     "agents": Change({}, {"agents": {"b": {"python": "m:g"}}}, "agent a is removed"),
     "agents.recorded": Change(

@@ -235,10 +235,8 @@ def _turning(
     criteria: tuple[ExplainedCriterion, ...],
     required: tuple[ExplainedFloor, ...],
 ) -> Iterator[str]:
-    if report.verdict.outcome == "incomplete" and report.meta.missing_shards:
-        yield "the results of the missing shards: run their jobs again, then merge all reports"
-    elif report.verdict.outcome == "incomplete":
-        yield "fewer errors: too many cases were not measured to decide"
+    if report.verdict.outcome == "incomplete":
+        yield _missing(report)
     for each in criteria:
         if each.delta.tier != "block" or each.delta.outcome != "regressed":
             continue
@@ -257,6 +255,16 @@ def _turning(
             yield f"{floor.what}: at least {floor.required:g}"
     if report.verdict.outcome == "passed":
         yield from _closest(criteria)
+
+
+def _missing(report: Report) -> str:
+    """Return what an incomplete run lacks."""
+    if report.meta.missing_shards:
+        return "the results of the missing shards: run their jobs again, then merge all reports"
+    why = {each.kind for each in report.verdict.reasons if each.severity == "incomplete"}
+    if why <= {"unjudged_cases", "unmeasured_criteria"}:
+        return "a blocking criterion that measures these cases"
+    return "fewer errors: too many cases were not measured to decide"
 
 
 def _turning_beside(report: Report) -> Iterator[str]:

@@ -323,7 +323,7 @@ def test_a_criterion_whose_options_changed_is_not_compared():
     changed = FACTS.model_copy(update={"fingerprint": "g"})
     found = compare(meta(facts=changed), columns("x 0"), past("x 1"), once())
 
-    assert found.not_comparable == ("criterion c: its options changed",)
+    assert found.not_comparable == ("criterion c: its definition changed",)
     assert found.deltas[0].outcome == "not_compared"
 
 

@@ -355,7 +355,7 @@ def test_prompts_of_judges_are_compared(repo):
     repo.commit(**{"ci-eval.yaml": folder, place: text})
     repo.on("work").commit(**{place: text + "{# lenient #}"})
 
-    expected = "criterion final_response_match_v2 changed its options and is not compared"
+    expected = "criterion final_response_match_v2 changed its definition"
     assert said(repo) == [expected]
 
 

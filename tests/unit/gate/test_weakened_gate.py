@@ -132,7 +132,7 @@ def test_each_fact_of_a_criterion_that_lets_more_through_is_said(now, before, sa
 
 
 def test_a_criterion_with_other_options_is_said_either_way():
-    said = "criterion c changed its options and is not compared"
+    said = "criterion c changed its definition"
 
     assert (
         of_criterion({"fingerprint": "g"}, {}) == of_criterion({}, {"fingerprint": "g"}) == [said]

@@ -116,7 +116,7 @@ def on_branch(report: Report, branch: str | None) -> Report:
         (0, "main", None, "the merge base with main"),
         (1, "main", None, "1 commit before the merge base with main"),
         (3, "main", "topic", "3 commits before the merge base with main"),
-        (None, "main", None, "newest run on main, not an ancestor"),
+        (None, "main", None, "not an ancestor of the merge base with main"),
         (None, None, None, ""),
         (0, "main", "main", ""),
         (1, "main", "main", "1 newer commit has no run"),
