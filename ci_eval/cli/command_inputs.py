@@ -210,7 +210,7 @@ def secrets_of(*runs: Run) -> Secrets:
     return found
 
 
-def _confirmation(given: str) -> Confirmation:
+def confirmation_beside(given: str) -> Confirmation:
     """Return the confirmation by the merge base that lies beside a stored run, if any."""
     folder = Path(given) if Path(given).is_dir() else Path(given).parent
     path = base_folder(folder) / RUN_FILE
@@ -282,5 +282,5 @@ def judge_again(given: str, collected: Collected, config: str) -> tuple[Report, 
     again = collected.run._replace(meta=meta.model_copy(update={"gate": gate}))
     found = collected._replace(run=again)
     baseline = baseline_for(loaded, context, meta)
-    report = report_assembly.compare_and_decide(found, loaded.gate, baseline, _confirmation(given))
+    report = report_assembly.compare_and_decide(found, loaded.gate, baseline, confirmation_beside(given))
     return context.secrets.cleaned(report), loaded, context

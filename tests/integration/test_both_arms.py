@@ -109,6 +109,8 @@ def test_one_broken_case_of_twenty_blocks_and_is_named(suite):
     failed, tried = change["base"]
     assert (change["certain"], failed) == (True, 0)
     assert tried > 0
+    difference = suite.ci_eval("baseline", "diff").out
+    assert f"0 of {tried} with the merge base: proven" in difference
 
 
 def test_a_change_that_breaks_nothing_passes_and_draws_nothing(suite):

@@ -77,7 +77,8 @@ def diff(config: str, run: str, *, as_json: bool) -> int:
     mode = "both" if loaded.gate.mode == "both" else "regression"
     gate = loaded.gate.model_copy(update={"mode": mode})
     stored = command_inputs.baseline_for(loaded, context, meta)
-    report = compare_and_decide(collected, gate, stored, worst=0)
+    base = command_inputs.confirmation_beside(run)
+    report = compare_and_decide(collected, gate, stored, base, worst=0)
     if as_json:
         print_comparison(report)
     elif report.comparison is None:
