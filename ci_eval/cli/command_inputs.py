@@ -282,5 +282,7 @@ def judge_again(given: str, collected: Collected, config: str) -> tuple[Report, 
     again = collected.run._replace(meta=meta.model_copy(update={"gate": gate}))
     found = collected._replace(run=again)
     baseline = baseline_for(loaded, context, meta)
-    report = report_assembly.compare_and_decide(found, loaded.gate, baseline, confirmation_beside(given))
+    report = report_assembly.compare_and_decide(
+        found, loaded.gate, baseline, confirmation_beside(given)
+    )
     return context.secrets.cleaned(report), loaded, context
