@@ -44,9 +44,8 @@ class Source(NamedTuple):
     def _of_json(self) -> Iterator[Entry]:
         position = 0
         begun = is_object = False
-        for name, element in JsonFile(self.file.path, shown=self.file.shown).walk(
-            frozenset({self.key})
-        ):
+        file = JsonFile(self.file.path, shown=self.file.shown, unique=True)
+        for name, element in file.walk(frozenset({self.key})):
             is_object = is_object or bool(name)
             if name == self.key and element.is_begin:
                 if begun:

@@ -61,7 +61,7 @@ class Adk(CaseReader):
     def cases(self, file: CaseFile) -> Iterator[EvalCase]:
         """Yield the valid cases of `file`, and note the problems of the others."""
         position = 0
-        for name, element in JsonFile(file.path, shown=file.shown).walk(_ARRAYS):
+        for name, element in JsonFile(file.path, shown=file.shown, unique=True).walk(_ARRAYS):
             is_list = isinstance(file.header.get("eval_cases"), list)
             if name in _ARRAYS and is_list and not element.is_begin:
                 case = _case(element, notes_on(element, (name, position), file.problems))
@@ -310,7 +310,7 @@ class AdkFlat(CaseReader):
 
 
 def _elements(file: CaseFile) -> Iterator[Element]:
-    found = JsonFile(file.path, shown=file.shown).walk(frozenset())
+    found = JsonFile(file.path, shown=file.shown, unique=True).walk(frozenset())
     return (element for _, element in found)
 
 

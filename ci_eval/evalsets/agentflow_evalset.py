@@ -123,7 +123,8 @@ class AgentFlow(CaseReader):
     def cases(self, file: CaseFile) -> Iterator[EvalCase]:
         """Yield the valid cases of `file`, and note the problems of the others."""
         position = 0
-        for name, element in JsonFile(file.path, shown=file.shown).walk(frozenset({_CASES})):
+        document = JsonFile(file.path, shown=file.shown, unique=True)
+        for name, element in document.walk(frozenset({_CASES})):
             if name == _CASES and file.header.get(name) == [] and not element.is_begin:
                 yield from _case(element, notes_on(element, (name, position), file.problems))
                 position += 1

@@ -238,5 +238,6 @@ def talks_in(path: Path, *, shown: str, refuse: Refuse) -> Iterator[tuple[Elemen
         document = read_json(path, shown=shown)
         yield Element(document.value, 1, document.text), ()
         return
-    for position, (_, element) in enumerate(JsonFile(path, shown=shown).walk(frozenset())):
+    elements = JsonFile(path, shown=shown, unique=True).walk(frozenset())
+    for position, (_, element) in enumerate(elements):
         yield element, (position,)

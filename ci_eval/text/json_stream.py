@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -18,6 +18,7 @@ _LONGEST_WORD = 16
 """Any JSON token except a string is certainly invalid after this many characters."""
 
 
+_Decode = Callable[[str, int], tuple[Any, int]]
 Refuse = Callable[[str, int], None]
 """Function that reports an error in the line of the given number."""
 
@@ -45,10 +46,17 @@ class Element:
 class JsonFile:
     """A JSON document whose long arrays are streamed, not loaded."""
 
-    def __init__(self, path: Path, *, shown: str, max_depth: int = json_text.MAX_DEPTH) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        shown: str,
+        max_depth: int = json_text.MAX_DEPTH,
+        unique: bool = False,
+    ) -> None:
         self._path = path
         self._shown = shown
-        self._max_depth = max_depth
+        self._decode = partial(json_text.decode, max_depth=max_depth, unique=unique)
 
     def head(self) -> Any:
         """Return the beginning of the document, enough to detect its format.
@@ -57,7 +65,7 @@ class JsonFile:
         begin in the first MiB; lists in them are also cut to the first element.
         """
         with reading(self._path, shown=self._shown) as file:
-            return _head(_Cursor(file, self._shown, self._max_depth))
+            return _head(_Cursor(file, self._shown, self._decode))
 
     def walk(self, arrays: frozenset[str]) -> Iterator[tuple[str, Element]]:
         """Yield each element of a top-level list, or each member of a top-level object.
@@ -70,7 +78,7 @@ class JsonFile:
 
         """
         with reading(self._path, shown=self._shown, most=MAX_WALKED) as file:
-            yield from _walk(_Cursor(file, self._shown, self._max_depth), arrays)
+            yield from _walk(_Cursor(file, self._shown, self._decode), arrays)
 
 
 def walk_lines(path: Path, *, shown: str, refuse: Refuse) -> Iterator[Element]:
@@ -90,7 +98,7 @@ def walk_lines(path: Path, *, shown: str, refuse: Refuse) -> Iterator[Element]:
                 raise UsageError(message, file=shown, line=number)
             if line.strip():
                 try:
-                    value = json_text.parse_json(line)
+                    value = json_text.parse_json(line, unique=True)
                 except json_text.NotJsonError as exc:
                     refuse(str(exc), number)
                 else:
@@ -142,10 +150,10 @@ def _walk(cursor: "_Cursor", arrays: frozenset[str]) -> Iterator[tuple[str, Elem
 class _Cursor:
     """A position in a JSON text of which only a window is in memory."""
 
-    def __init__(self, file: IO[str], shown: str, max_depth: int) -> None:
+    def __init__(self, file: IO[str], shown: str, decode: _Decode) -> None:
         self._file = file
         self._shown = shown
-        self._max_depth = max_depth
+        self._decode = decode
         self._text = file.read(_CHUNK)
         self._at = 0
         self._left_behind = 0
@@ -208,7 +216,7 @@ class _Cursor:
         while True:
             held = len(self._text) - self._at
             try:
-                value, end = json_text.decode(self._text, self._at, max_depth=self._max_depth)
+                value, end = self._decode(self._text, self._at)
                 # A number at the end of the window may continue beyond it.
                 if end <= len(self._text) - _LONGEST_WORD or not self._more():
                     break

@@ -43,11 +43,11 @@ class NotJsonError(ValueError):
         """Whether the text ends within a string and may be valid so far."""
 
 
-def parse_json(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> Any:
-    """Parse the JSON value `text`.
+def parse_json(text: str | bytes, *, max_depth: int = MAX_DEPTH, unique: bool = False) -> Any:
+    """Parse the JSON value `text`; of duplicate keys, the last one counts, unless `unique`.
 
     Raises:
-        NotJsonError: it is not JSON, or could not be written back.
+        NotJsonError: it is not JSON, could not be written back, or is not `unique`.
 
     """
     if isinstance(text, bytes):
@@ -57,11 +57,12 @@ def parse_json(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> Any:
             found = f"byte {exc.object[exc.start]:#04x} is not UTF-8"
             raise NotJsonError(found, exc.start) from exc
     refuse_many(text, 0, len(text))
-    if text.count("{") + text.count("[") <= max_depth and not _LONG_NUMBER.search(text[::_STRIDE]):
+    is_flat = text.count("{") + text.count("[") <= max_depth
+    if is_flat and not unique and not _LONG_NUMBER.search(text[::_STRIDE]):
         with suppress(msgspec.MsgspecError, UnicodeEncodeError):
             return msgspec.json.decode(text)
     # Slower, but names what is wrong; and it refuses what `msgspec` accepts.
-    value, end = decode(text, skip(text, 0), max_depth=max_depth)
+    value, end = decode(text, skip(text, 0), max_depth=max_depth, unique=unique)
     end = skip(text, end)
     if end < len(text):
         raise NotJsonError("has extra text after the end", end)
@@ -76,7 +77,7 @@ def json_or_text(text: str) -> Any:
         return text
 
 
-def decode(text: str, at: int, *, max_depth: int) -> tuple[Any, int]:
+def decode(text: str, at: int, *, max_depth: int, unique: bool = False) -> tuple[Any, int]:
     """Return the JSON value that begins at `at`, and its end offset.
 
     Raises:
@@ -84,7 +85,9 @@ def decode(text: str, at: int, *, max_depth: int) -> tuple[Any, int]:
 
     """
     try:
-        value, end = _DECODER.raw_decode(text, at)
+        value, end = (_UNIQUE if unique else _DECODER).raw_decode(text, at)
+    except _DuplicateKeyError:
+        raise next(_duplicates(text, at)) from None
     except json.JSONDecodeError as exc:
         detail = re.sub(r"( starting)? at$", "", exc.msg[0].lower() + exc.msg[1:])
         unfinished = exc.msg.startswith("Unterminated string")
@@ -123,6 +126,44 @@ _STRIDE = 77
 _LONG_NUMBER = re.compile("[0-9]{4}")
 """In every 77th character, a number with more digits."""
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
+
+
+class _DuplicateKeyError(ValueError):
+    """An object has a key twice."""
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _DuplicateKeyError
+    return found
+
+
+_UNIQUE = json.JSONDecoder(
+    parse_constant=_no_constant,
+    parse_float=_finite,
+    parse_int=_whole,
+    object_pairs_hook=_without_duplicates,
+)
+_KEYS = re.compile(r'("(?:[^"\\]|\\.)*+")([ \t\r\n]*:)?|[{}]', re.DOTALL)
+"""Strings, those before a colon marked, and the braces of objects."""
+
+
+def _duplicates(text: str, at: int) -> Iterator[NotJsonError]:
+    """Yield an error about each duplicate key from `at` on."""
+    objects = list[set[str]]()
+    for found in _KEYS.finditer(text, at):
+        if found[0] == "{":
+            objects.append(set())
+        elif found[0] == "}":
+            objects.pop()
+        elif found[2]:
+            key = json.loads(found[1], strict=False)
+            if key in objects[-1]:
+                yield NotJsonError(f"duplicate key {key!r}", found.start())
+            objects[-1].add(key)
+
+
 _NUMBER = re.compile(
     r'"(?:[^"\\]|\\.)*+"|(?P<word>NaN|-?Infinity)'
     r"|-?(?P<int>[0-9]+)(?P<rest>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)",
@@ -300,7 +341,7 @@ def parse_strict(text: str, *, shown: str, max_depth: int = MAX_DEPTH) -> JsonTe
 
     """
     try:
-        return JsonText(parse_json(text, max_depth=max_depth), shown, text)
+        return JsonText(parse_json(text, max_depth=max_depth, unique=True), shown, text)
     except NotJsonError as exc:
         line = 1 + text.count("\n", 0, exc.position)
         raise UsageError(str(exc), file=shown, line=line) from exc
@@ -324,7 +365,7 @@ def parse_relaxed(text: str, *, shown: str) -> tuple[JsonText, list[Problem]]:
 
     """
     try:
-        return JsonText(parse_json(text), shown, text), []
+        return JsonText(parse_json(text, unique=True), shown, text), []
     except NotJsonError:
         pass
     oddities: list[Problem] = []

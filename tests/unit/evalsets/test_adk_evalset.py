@@ -358,6 +358,10 @@ def test_a_conversation_without_a_turn_is_warned_of(tmp_path: Path) -> None:
             '{"eval_set_id": "s", "eval_set_id": "t", "eval_cases": []}',
             ["1: duplicate key 'eval_set_id'"],
         ),
+        (
+            '{"eval_set_id": "s", "eval_cases": [\n{"eval_id": "a",\n"eval_id": "b"}]}',
+            ["3: duplicate key 'eval_id'"],
+        ),
         ("[]", ["1: 'eval_set_id' is missing", "1: 'eval_cases' is missing"]),
     ],
 )

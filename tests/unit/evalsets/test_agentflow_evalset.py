@@ -326,6 +326,7 @@ def test_every_wrong_value_is_told_with_its_line(tmp_path: Path) -> None:
         ({"metadata": {}}, "1: 'eval_cases' is missing"),
         ('{"eval_cases": [],\n"eval_cases": []}', "2: duplicate key 'eval_cases'"),
         ('{"eval_cases": [\n{"eval_id": }]}', "2: "),
+        ('{"eval_cases": [\n{"eval_id": "a",\n"eval_id": "b"}]}', "3: duplicate key 'eval_id'"),
     ],
 )
 def test_a_set_that_is_none_is_refused(tmp_path: Path, value: object, message: str) -> None:

@@ -147,6 +147,18 @@ def test_line_ends_of_a_table_do_not_change_its_cells(tmp_path: Path) -> None:
     assert talk(windows) == talk(unix) == [("Hi\nyou", "Hello\n\nyou")]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("shop.json", '{"cases": [\n{"prompt": "Hi",\n"prompt": "Bye"}]}'),
+        ("shop.jsonl", '\n\n{"prompt": "Hi", "prompt": "Bye"}\n'),
+        ("shop.yaml", "cases:\n- prompt: Hi\n  prompt: Bye"),
+    ],
+)
+def test_a_key_may_not_stand_twice_in_a_case(tmp_path: Path, name: str, text: str) -> None:
+    assert said(tmp_path, text, name) == ["3: duplicate key 'prompt'"]
+
+
 def test_the_name_of_the_set_is_its_id(tmp_path: Path) -> None:
     assert opened(tmp_path, "name: mine\ncases: []").header.eval_set_id == "mine"
     assert opened(tmp_path, "cases: []", "my.cases.yaml").header.eval_set_id == "my.cases"

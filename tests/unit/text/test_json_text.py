@@ -75,8 +75,30 @@ def test_more_values_than_memory_should_hold_are_refused_before_they_are_made() 
     assert parse_json(json.dumps("," * MAX_VALUES)[:-2] + '"') == "," * (MAX_VALUES - 1)
 
 
-def test_the_last_of_two_equal_keys_counts_as_in_adk() -> None:
+def test_the_last_of_two_equal_keys_counts_where_nobody_wrote_them_by_hand() -> None:
     assert parse_json('{"a": 1, "a": 2}') == {"a": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "position"),
+    [
+        ('{"a": 1, "a": 2}', "a", 9),
+        ('[{"b": {"a": 1}, "a": {"x": "}{", "a" : [{"a": 1}], "\\u0061": 2}}]', "a", 52),
+        ('{"\\"": "\\"\\"{", "x": {"é": 1,\n"é": 2}}', "é", 30),
+    ],
+)
+def test_duplicate_keys_of_what_people_write_are_refused(
+    text: str, key: str, position: int
+) -> None:
+    with pytest.raises(NotJsonError, match=f"^duplicate key '{key}'$") as caught:
+        parse_json(text, unique=True)
+    assert caught.value.position == position
+    assert parse_json(text)
+
+
+@given(st.recursive(st.text('a"\\{}:'), lambda x: st.dictionaries(st.text('a"\\{}:'), x)))
+def test_what_has_no_duplicate_keys_is_unique(value: Any) -> None:
+    assert parse_json(json.dumps(value), unique=True) == value
 
 
 @pytest.mark.parametrize(
