@@ -6,6 +6,9 @@ from ci_eval.records.findings import Comparison, Report
 
 _WEAKENED = "a change that weakens its own gate fails, because gate.on_loosened is 'fail'"
 
+_IN_TABLE = ("regressed", "inconclusive", "advisory")
+"""Kinds of reasons about a criterion that its row in the table shows."""
+
 
 class Reasons(NamedTuple):
     """The reasons of a verdict."""
@@ -19,9 +22,9 @@ class Reasons(NamedTuple):
 def reasons_of(report: Report) -> Reasons:
     """Sort the reasons of the verdict.
 
-    A warning about a criterion becomes a note, because the table of criteria shows it.  The reason
-    about a weakened gate only says that it blocks, because documents have a place for the rest.
-    Regressed criteria and cases are left out: documents name them before all reasons.
+    A warning that the table of criteria shows becomes a note.  The reason about a weakened gate
+    only says that it blocks, because documents have a place for the rest.  Regressed criteria and
+    cases are left out: documents name them before all reasons.
     """
     comparison = report.comparison or Comparison()
     regressed = {each.group for each in comparison.deltas if each.outcome == "regressed"}
@@ -34,7 +37,7 @@ def reasons_of(report: Report) -> Reasons:
             if each.severity == "blocks":
                 said["blocks"].append(_WEAKENED)
         else:
-            is_shown = each.severity == "warns" and each.group
+            is_shown = each.severity == "warns" and each.kind in _IN_TABLE
             said["info" if is_shown else each.severity].append(each.message)
     if is_worse or said["blocks"]:
         return Reasons(said["blocks"], [*said["incomplete"], *said["warns"]], said["info"])

@@ -123,10 +123,16 @@ def test_a_pass_with_a_warning_is_noted() -> None:
 
 
 def test_a_warning_about_one_criterion_is_left_to_the_table() -> None:
-    warning = Reason(severity="warns", message="quality dropped", group=GROUP)
+    warning = Reason(kind="inconclusive", severity="warns", message="it dropped", group=GROUP)
     text = comment(make_report("greets pass 0.9 was 0.9", reasons=[warning]))
     assert "[!TIP]" in text
-    assert "\n- quality dropped\n" in text.partition("<details>")[2]
+    assert "\n- it dropped\n" in text.partition("<details>")[2]
+
+
+def test_a_floor_in_doubt_is_not_in_the_table_and_stands_above_it() -> None:
+    warning = Reason(kind="floor", severity="warns", message="a mean of 0.8", group=GROUP)
+    text = comment(make_report("greets pass 0.9 was 0.9", reasons=[warning]))
+    assert "> - a mean of 0.8\n" in text.partition("| Criterion |")[0]
 
 
 def test_several_reasons_are_listed_and_very_many_counted() -> None:
