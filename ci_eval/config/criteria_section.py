@@ -114,6 +114,11 @@ class _Reader(DocumentReader):
             if found.judges and found.threshold == worst:
                 message = f"every score meets the threshold {worst:g}, so no case can fail"
                 self.problem(message, loc, severity="warning")
+            is_limited = not found.informational or found.max_growth is not None
+            if found.tier in ("block", "warn") and not is_limited:
+                limit = "threshold" if found.bounds else "`max_growth` or threshold"
+                message = f"has no {limit}, so its tier {found.tier!r} has no effect"
+                self.problem(message, loc, severity="warning")
 
     def read_file(self, spec: Any, dialect: Dialect | None, interpreter: str | None) -> None:
         """Read the eval config that `from` names."""

@@ -78,6 +78,22 @@ def test_a_threshold_that_every_score_reaches_is_warned_of(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("options", "warned"),
+    [
+        ("{tier: block}", True),
+        ("{tier: warn}", True),
+        ("{tier: inform}", False),
+        ("{}", False),
+        ("{tier: block, max_growth: 0.2}", False),
+        ("{tier: block, threshold: 500}", False),
+    ],
+)
+def test_a_tier_without_a_limit_is_warned_of(tmp_path: Path, options: str, warned: bool) -> None:
+    _, problems = from_yaml(tmp_path, f"\n  ci/tokens: {options}\n")
+    assert [("so its tier" in each) for each in problems] == [True] * warned
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         (
