@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.floors import SEVERITIES, reason
-from ci_eval.gate.hard_break import USUAL
 from ci_eval.gate.pairing import Group, blocks
 from ci_eval.records.findings import Reason, ReasonSeverity, Silence
 from ci_eval.run_files.report_phrases import listed, named
@@ -18,6 +17,8 @@ from ci_eval.text.templates import counted
 
 _SHARE = 0.05
 """The part of `gate.false_block` that all groups share."""
+_UNUSUAL = 0.05
+"""The p-value up to which silent cases leave a doubt, which no further trial would settle."""
 
 
 def silent_cases(groups: Sequence[Group], false_block: float) -> Iterator[Silence]:
@@ -38,7 +39,7 @@ def reasons_of_silence(found: Sequence[Silence], gate: GateOptions) -> Iterator[
         severity: ReasonSeverity = "info"
         if each.p_value <= each.level:
             severity = SEVERITIES[gate.on_vanished]
-        elif each.p_value <= USUAL:
+        elif each.p_value <= _UNUSUAL:
             severity = SEVERITIES[gate.on_inconclusive]
         cases = f"{counted(len(each.cases), 'case')} that it measured before"
         message = f"{named(each.group)} finds nothing to measure in {cases}: {listed(each.cases)}"
@@ -46,21 +47,25 @@ def reasons_of_silence(found: Sequence[Silence], gate: GateOptions) -> Iterator[
 
 
 def _silent(group: Group) -> tuple[list[str], float]:
-    """Return the silent cases, and the maximum probability of as many by chance."""
+    """Return the silent cases, and the maximum probability of as many by chance.
+
+    A case is measured in all earlier trials and in none now like one that always passed and now
+    always fails: see `hard_break`.  Cases that were silent before, too, may be so in any trial.
+    """
     rows = group.before.rows_of(group.now.numbers)
-    was, skipped_before = (
+    measured_before, skipped_before = (
         group.before.counts(kind)[rows] * (rows >= 0) for kind in (MEASURED, SKIPPED)
     )
     measured, lost, skipped = (group.now.counts(kind) for kind in (MEASURED, LOST, SKIPPED))
-    is_silent = (was > 0) & (measured + lost == 0) & (skipped > 0)
+    is_silent = (measured_before > 0) & (measured + lost == 0) & (skipped > 0)
     if not is_silent.any():
         return [], 1.0
-    # Other cases are known to be measured in some trials only.
-    always = (was > 0) & (skipped_before == 0) & (lost == 0)
     cases, steady = (
         [case for case in group.now.named(chosen) if case not in group.left_out]
-        for chosen in (is_silent, is_silent & always)
+        for chosen in (is_silent, is_silent & (skipped_before == 0))
     )
-    trials = Counter(zip(was[always].tolist(), (measured + skipped)[always].tolist(), strict=True))
+    before, now = measured_before + skipped_before, measured + skipped
+    known = (before > 0) & (lost == 0)
+    trials = Counter(zip(before[known].tolist(), now[known].tolist(), strict=True))
     chances = [(many, most_probable_break(*each)) for each, many in trials.items()]
     return cases, at_least(len(steady), chances) if steady else 1.0

@@ -40,7 +40,7 @@ def test_more_silent_cases_than_chance_explains_block(count, runs):
     assert verdict(silent(count), *[TEN] * runs, on_vanished="warn").outcome == "passed"
 
 
-@pytest.mark.parametrize(("count", "runs"), [(5, 1), (2, 5)])
+@pytest.mark.parametrize(("count", "runs"), [(6, 1), (3, 5)])
 def test_an_unusual_number_of_silent_cases_is_a_doubt(count, runs):
     found = verdict(silent(count), *[TEN] * runs)
 
@@ -56,6 +56,12 @@ def test_what_chance_explains_is_named(count, before):
     assert (found.outcome, found.undecided) == ("passed", "")
     (silence,) = [each for each in found.reasons if each.kind == "silent"]
     assert (silence.severity, "n0" in silence.message) == ("info", True)
+
+
+def test_a_criterion_that_measures_some_trials_only_may_be_silent_in_other_cases():
+    swapped = "\n".join(f"n{n} {'skip' if n > 4 else '1'}" for n in range(10))
+
+    assert not verdict(silent(5), swapped).undecided
 
 
 @pytest.mark.parametrize("now", [TEN, TEN.replace("n0 1", "n0 error"), f"{TEN}\nnew skip"])
