@@ -118,7 +118,7 @@ class Confirmation(NamedTuple):
     base: Past | None = None
     """The agents that could be run, and their results; `None` if there are none."""
     trials: int = 0
-    """The number of trials of the merge base."""
+    """The number of its trials."""
     unconfirmed: str = ""
     """Why agents could not be run although the verdict was in doubt; empty if they could."""
     base_is_new: bool = False
@@ -170,7 +170,7 @@ def confirmed_by(base: Collected) -> Confirmation:
     meta = failing.without(base.run.meta)
     is_base = meta.agents or meta.gone or meta.gone_groups
     past = Past(meta, base.tally.columns) if is_base else None
-    return Confirmation(past, base.tally.trials, failing.reason)
+    return Confirmation(past, base.tally.trials if past else 0, failing.reason)
 
 
 @dataclass
