@@ -28,7 +28,7 @@ from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.collect import Collected, collected_from
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run.requirements import absent
-from ci_eval.run_files.file_names import CONFIG_FILE, RUN_FILE
+from ci_eval.run_files.file_names import CONFIG_FILE, RUN_FILE, TRACES_FILE
 from ci_eval.run_files.run_file import read_run
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
@@ -174,9 +174,12 @@ def run_file(given: str) -> Path:
         UsageError: the file does not exist.
 
     """
-    path = Path(given) / RUN_FILE if Path(given).is_dir() else Path(given)
+    folder = Path(given)
+    path = folder / RUN_FILE if folder.is_dir() else folder
     if not path.exists():
-        hint = "pass a run.json, or the output directory of `ci-eval run`"
+        hint = "run `ci-eval run` first, or name its output directory or run.json"
+        if (folder / TRACES_FILE).is_file():
+            hint = "the run did not finish; `ci-eval run --resume` continues it"
         raise UsageError("no such file", file=str(path), hint=hint)
     return path
 

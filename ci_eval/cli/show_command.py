@@ -18,7 +18,7 @@ from ci_eval.records.results import Run, TrialResult
 from ci_eval.records.trials import Place, Trace, TrialKey
 from ci_eval.reporters.case_lines import Line, Span, status_span, trial_lines
 from ci_eval.run_files import report_phrases
-from ci_eval.run_files.file_names import REPORT_FILE, RUN_FILE, TRACES_FILE
+from ci_eval.run_files.file_names import REPORT_FILE, TRACES_FILE
 from ci_eval.run_files.journal import read_traces
 from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import read_run
@@ -46,17 +46,11 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     CASE is an id or a pattern, such as 'refund-*'.
     """
     folder = Path(out)
-    path, observed = folder / RUN_FILE, folder / TRACES_FILE
-    has_traces = observed.is_file()
-    if not path.exists():
-        hint = "run `ci-eval run` first, or name its output directory: --out DIR"
-        if has_traces:
-            hint = "the run did not finish; `ci-eval run --resume` continues it"
-        raise UsageError("no such file", file=str(path), hint=hint)
+    path, observed = command_inputs.run_file(out), folder / TRACES_FILE
     run = read_run(path, shown=str(path))
     found = _selected(run, case, agent, evalset)
     shown = list(found) if as_json else list(found)[:MAX_CASES]
-    traces = read_traces(observed, set(shown)) if has_traces else {}
+    traces = read_traces(observed, set(shown)) if observed.is_file() else {}
     secrets = command_inputs.secrets_of(run)
     if as_json:
         every = (each for place in shown for each in found[place])

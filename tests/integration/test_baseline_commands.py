@@ -107,13 +107,13 @@ def test_a_run_of_another_suite_is_refused(project):
     assert not stored(project).exists()
 
 
-@pytest.mark.parametrize("named", ["nowhere", "nowhere/run.json", "."])
+@pytest.mark.parametrize("named", ["nowhere", "nowhere/run.json", "evals"])
 def test_where_there_is_no_run_that_is_said(project, named):
     for command in ("save", "diff"):
         ended = project.ci_eval("baseline", command, named)
         assert ended.code == 4
         assert "no such file" in ended.err
-        assert "pass a run.json, or the output directory of `ci-eval run`" in ended.err
+        assert "run `ci-eval run` first, or name its output directory or run.json" in ended.err
 
 
 def test_a_folder_stands_for_the_run_in_it(project):

@@ -124,7 +124,7 @@ MISTAKES = [
     Mistake(
         "a case of no run",
         "show lamp",
-        ["ci-eval-report/run.json: no such file", "run `ci-eval run` first"],
+        ["ci-eval-report: no such file", "run `ci-eval run` first"],
     ),
     Mistake(
         "a tag that no case has",

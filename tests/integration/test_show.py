@@ -156,8 +156,8 @@ def test_the_result_and_the_trace_are_json(project):
         (
             ("greets", "--out", "elsewhere"),
             (
-                "elsewhere/run.json: no such file\n"
-                "run `ci-eval run` first, or name its output directory: --out DIR\n"
+                "elsewhere: no such file\n"
+                "run `ci-eval run` first, or name its output directory or run.json\n"
             ),
         ),
     ],
