@@ -14,11 +14,11 @@ from ci_eval.forge.lineage import Lineage
 from ci_eval.gate import hard_break
 from ci_eval.gate.between_runs import newest_level, with_days
 from ci_eval.gate.both_arms import ArmDrops, arm_breaks, looks_taken
-from ci_eval.gate.compared_cases import case_changes, flaky_cases
+from ci_eval.gate.compared_cases import added, case_changes, flaky_cases
 from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
 from ci_eval.gate.mean_drop import Drifts, Finding
-from ci_eval.gate.pairing import ROUNDING, Group, added, groups_of, pool, vanished
+from ci_eval.gate.pairing import ROUNDING, Group, groups_of, pool, vanished
 from ci_eval.gate.silent_cases import silent_cases
 from ci_eval.gate.unpaired_failures import errors_of_base, unmatched
 from ci_eval.gate.weakened_gate import changed_content, loosened

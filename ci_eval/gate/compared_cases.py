@@ -7,6 +7,8 @@ from ci_eval.gate.hard_break import Breaks
 from ci_eval.gate.mean_drop import Finding
 from ci_eval.gate.pairing import Group
 from ci_eval.records.findings import CaseChange, Flaky, GroupKey
+from ci_eval.run_files.score_cases import Cases
+from ci_eval.run_files.score_table import Columns, Past
 
 _MAX_FLAKY = 200
 """Maximum number of flaky cases that a comparison lists."""
@@ -67,6 +69,17 @@ def case_changes(
                 "excused": excuse.kind if excuse else "",
             }
         )
+
+
+def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
+    """Yield the cases that no run of the baseline has, as `evalset/case`."""
+    for name, cases in now.evalsets.items():
+        fresh = cases.ids
+        for past in before:
+            known = past.columns.evalsets.get(name, Cases()).numbers
+            changed = set(past.meta.changed_cases.get(name, ()))
+            fresh = [case for case in fresh if case not in known and case not in changed]
+        yield from (f"{name}/{case}" for case in fresh)
 
 
 def _lowest(group: Group) -> list[str]:

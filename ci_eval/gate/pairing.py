@@ -58,6 +58,8 @@ def pool(
     changed: dict[str, None] = {}
     accepted: list[Excuse] = []
     for past in before:
+        for evalset, ids in past.meta.changed_cases.items():
+            changed |= dict.fromkeys(_changed(evalset, case) for case in ids)
         own = in_force(past.meta)
         behind = [each for each in accepted if each not in own]
         accepted += [each for each in own if each not in accepted]
@@ -77,7 +79,7 @@ def pool(
             same = meant[key[1]].same[column.numbers]
             is_there = now.groups[key].rows_of(numbers) >= 0
             for case in column.named(is_there & ~same):
-                changed[f"case {key[1]}/{case}: its content changed"] = None
+                changed[_changed(key[1], case)] = None
             counts = _uncovered(column, key, behind)
             numbers[~(is_there & same & counts)] = -1
             pooled.column(key).pool(column, numbers, as_unit=not is_same_job)
@@ -87,6 +89,10 @@ def pool(
                 numbers[others] = [cases.number_of(case) for case in column.named(others)]
                 beside.column(key).pool(column, numbers, as_unit=not is_same_job)
     return Pooled(pooled, list(changed), beside.groups)
+
+
+def _changed(evalset: str, case: str) -> str:
+    return f"case {evalset}/{case}: its content changed"
 
 
 class _Meant(NamedTuple):
@@ -111,16 +117,6 @@ def _uncovered(column: Column, key: GroupName, excuses: Sequence[Excuse]) -> "Ch
     if excuses:
         found[:] = [not any(covers(each, key, case) for each in excuses) for case in column]
     return found
-
-
-def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
-    """Yield the cases that no run of the baseline has."""
-    for name, cases in now.evalsets.items():
-        fresh = cases.ids
-        for past in before:
-            known = past.columns.evalsets.get(name, Cases()).numbers
-            fresh = [case for case in fresh if case not in known]
-        yield from (f"{name}/{case}" for case in fresh)
 
 
 def vanished(meta: RunMeta, now: Columns, past: Past) -> Iterator[Vanished]:

@@ -221,6 +221,8 @@ class RunMeta(Stored):
     gone_groups: tuple[tuple[str, str, str], ...] = ()
     """In a run of the merge base: what it scores and the change does not, by agent, evalset and
     criterion."""
+    changed_cases: Mapping[str, tuple[str, ...]] = {}
+    """In a run of the merge base: its cases that have other content in the change, by evalset."""
     from_fork: bool = False
     """Whether it evaluates a pull request from a fork, which gets no secrets."""
     weakened: tuple[str, ...] = ()

@@ -353,8 +353,13 @@ class Arms:
             return
         self._alike = found.alike
         meta = describe(found.plan, found.context, self.outputs.folder)
-        gone = {"gone": found.gone, "gone_groups": found.gone_groups}
-        update = {"commit": found.commit, "shard": self.meta.shard, **gone}
+        update = {
+            "commit": found.commit,
+            "shard": self.meta.shard,
+            "gone": found.gone,
+            "gone_groups": found.gone_groups,
+            "changed_cases": found.changed_cases,
+        }
         self._meta = meta.model_copy(update=update)
         outputs = replace(
             self.outputs,

@@ -65,6 +65,8 @@ class BaseArm:
     """The cases of the merge base that the change lacks, by evalset."""
     gone_groups: tuple[tuple[str, str, str], ...]
     """What the merge base scores and the change does not: agent, evalset and criterion."""
+    changed_cases: Mapping[str, tuple[str, ...]]
+    """The cases of the merge base whose content the change changed, by evalset."""
     alike: frozenset[str]
     """The agents whose model calls are replayed, with the same answers as in the change."""
 
@@ -131,11 +133,12 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     agents = with_models(_agents(planned, before), partial(_of_base, planned, own.models_mode))
     pairs = {pair: criteria for pair, criteria in planned.pairs.items() if pair[0] in agents}
     known = {trial.key.place: trial.fingerprint for trial in before.trials()}
-    places = frozenset(
-        trial.key.place
-        for trial in replace(planned, pairs=pairs, repeats=1).trials()
-        if known.get(trial.key.place) == trial.fingerprint
-    )
+    trials = replace(planned, pairs=pairs, repeats=1).trials()
+    now = {trial.key.place: trial.fingerprint for trial in trials}
+    places = frozenset(place for place, content in now.items() if known.get(place) == content)
+    changed: dict[str, set[str]] = {}
+    for place in (now.keys() & known.keys()) - places:
+        changed.setdefault(place.evalset, set()).add(place.case)
     pairs = {pair: each for pair, each in pairs.items() if any(pair == p[:2] for p in places)}
     run = planned.config.run.model_copy(update={"timeout_s": config.run.timeout_s})
     mixed = replace(planned.config, agents=agents, run=run)
@@ -146,14 +149,15 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     groups = tuple(_gone_groups(planned, before)) if is_whole else ()
     if not (places or is_shard or gone or groups):  # what a shard lacks, its merge finds out
         message = "no agent can run any case that the merge base also has"
-        raise NoBaseArmError(message, is_new=planned.filtered)
+        raise NoBaseArmError(message, is_new=planned.filtered or bool(agents))
     alike = frozenset(
         name
         for name, agent in agents.items()
         if _answers(agent, own) == _answers(planned.config.agents[name], context) != ""
     )
     arm = replace(planned, config=mixed, pairs=pairs, places=places)
-    return BaseArm(arm, own, commit, gone, groups, alike)
+    changed_cases = {name: tuple(sorted(cases)) for name, cases in changed.items()}
+    return BaseArm(arm, own, commit, gone, groups, changed_cases, alike)
 
 
 def _answers(agent: Agent, context: RunContext) -> str:

@@ -256,6 +256,22 @@ def test_an_error_with_the_merge_base_hides_no_regression(suite):
     assert "nothing to compare with" not in ended.out
 
 
+def test_a_case_with_other_content_than_in_the_merge_base_is_changed_and_not_new(suite):
+    suite.begin(3, **{"ci-eval.yaml": CONFIG.replace("store: file", "store: merge_base")})
+    cases = evalset(4).replace("question 1", "the question 1")
+    suite.commit("cases", **{"evals/smoke.csv": cases})
+
+    assert suite.ci_eval("run").code == 0
+    comparison = suite.report()["comparison"]
+    assert comparison["added"] == ["smoke/c3"]
+    assert comparison["not_comparable"] == ["case smoke/c1: its content changed"]
+
+    suite.commit("all", **{"evals/smoke.csv": evalset(3).replace("question", "the question")})
+    ended = suite.ci_eval("run")
+    assert (ended.code, "NOT DECIDED" in ended.out) == (0, False)
+    assert "judged by thresholds alone" in ended.out
+
+
 def test_a_run_that_stops_early_is_compared_with_the_merge_base_all_the_same(suite):
     broken = "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"
     config = CONFIG.replace("store: file", "store: merge_base")
@@ -266,7 +282,7 @@ def test_a_run_that_stops_early_is_compared_with_the_merge_base_all_the_same(sui
 
     assert ended.code == 0
     assert "PASSED, for the part of the suite that was run" in ended.out
-    suite.commit("all fail", **{"bot.py": "def answer(text):\n    return 'no'\n"})
+    suite.commit("another fails", **{"bot.py": broken.replace("'3' in text", "text[-1] in '03'")})
     assert "to decide it, raise --maxfail" in suite.ci_eval("run", "-x").out
 
 
