@@ -119,5 +119,11 @@ class Adk(Framework):
 
 def _without_agent(files: Sequence[Path], root: Path) -> str:
     """Return why the modules in `files` define no agent; empty if they may."""
-    is_code = files[-1].suffix == ".py" and any(file.stat().st_size for file in files)
-    return names_error(files, root, _AGENT_NAMES) if is_code else ""
+    folder, names = files[-1].parent, [*_AGENT_NAMES]
+    if files[-1].suffix != ".py" or not any(file.stat().st_size for file in files):
+        return ""
+    if (package := folder / "agent" / "__init__.py").is_file():
+        files = [*files, package]
+    elif not (folder / "agent.py").is_file():
+        names.append("agent")  # imported from anywhere, it may have the root agent
+    return names_error(files, root, names)

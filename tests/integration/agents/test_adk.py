@@ -370,6 +370,36 @@ def test_the_nearest_env_file_counts_where_the_environment_says_nothing(place: P
     assert talk.responses == ["from the file, from outside"]
 
 
+@pytest.mark.parametrize(
+    ("init", "module"),
+    [
+        ("from . import agent", "agent/__init__.py"),
+        ("from . import core as agent", "core.py"),
+        ("from .core import root_agent as agent", "core.py"),
+    ],
+)
+def test_the_agent_may_be_imported_from_elsewhere(place: Place, init: str, module: str) -> None:
+    (place.root / "bot" / module).parent.mkdir(parents=True)
+    place.write("bot/__init__.py", init)
+    place.write(
+        f"bot/{module}",
+        """
+        from google.adk.agents import BaseAgent
+        from google.adk.events.event import Event
+        from google.genai import types
+
+        class Bot(BaseAgent):
+            async def _run_async_impl(self, ctx):
+                content = types.Content(role="model", parts=[types.Part(text="found")])
+                yield Event(author="bot", invocation_id=ctx.invocation_id, content=content)
+
+        root_agent = Bot(name="bot")
+        """,
+    )
+
+    assert place.talk(agent("bot"), "Hello").responses == ["found"]
+
+
 BROKEN = {
     "": "bot has no `app`, `root_agent` or `get_agent_async`",
     "root_agent = 'no agent'": "`root_agent` is not an agent of google-adk: str",

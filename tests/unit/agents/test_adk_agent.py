@@ -42,6 +42,29 @@ def test_what_is_no_agent_is_told_before_anything_runs(tmp_path: Path) -> None:
     assert told("agents.bot") == []
 
 
+@pytest.mark.parametrize(
+    ("files", "is_wrong"),
+    [
+        ({"__init__.py": "from . import agent", "agent.py": "root = 1"}, True),
+        ({"__init__.py": "rot_agent = 1"}, True),
+        ({"__init__.py": "from . import agent", "agent/__init__.py": "root_agent = 1"}, False),
+        ({"__init__.py": "from . import core as agent", "core.py": "root_agent = 1"}, False),
+        ({"__init__.py": "from . import agent", "agent.py": "root_agent = 1"}, False),
+    ],
+)
+def test_a_folder_whose_modules_name_no_agent_is_told(
+    tmp_path: Path, files: dict[str, str], is_wrong: bool
+) -> None:
+    place = Place(tmp_path)
+    for name, text in files.items():
+        (tmp_path / "bot" / name).parent.mkdir(parents=True, exist_ok=True)
+        place.write(f"bot/{name}", text)
+
+    found = list(Adk(adk="bot").check(place.context))
+
+    assert ["has no 'root_agent'" in message for _, message in found] == [True] * is_wrong
+
+
 def test_a_link_out_of_the_repository_is_refused(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     git_init(tmp_path / "repository")

@@ -112,9 +112,9 @@ def _in_module(target: str) -> tuple[Any, Any]:
 
 def _in_package(package: ModuleType, target: str) -> tuple[Any, Any]:
     """Return the app and agent of a package's module `agent`, or of the package itself."""
-    holders = [package]
+    holders: list[Any] = [package]
     inner = getattr(package, "agent", None)
-    if isinstance(inner, ModuleType):
+    if isinstance(inner, ModuleType) or hasattr(inner, "root_agent"):  # every agent has a root
         holders.insert(0, inner)
     elif hasattr(package, "__path__") and not _has_agent(package):
         holders.insert(0, _submodule(package))
@@ -129,11 +129,11 @@ def _submodule(package: ModuleType) -> ModuleType:
     return importlib.import_module(name) if util.find_spec(name) else package
 
 
-def _has_agent(module: ModuleType) -> bool:
+def _has_agent(module: Any) -> bool:
     return any(hasattr(module, name) for name in NAMES)
 
 
-def _app_and_agent(module: ModuleType) -> tuple[Any, Any]:
+def _app_and_agent(module: Any) -> tuple[Any, Any]:
     from google.adk.apps.app import App
 
     app = getattr(module, "app", None)
