@@ -213,6 +213,7 @@ AGENT = 'from google.adk.agents import Agent\nroot_agent = Agent(name="shop", mo
 SCENARIOS = [
     {"starting_prompt": "Hällo 😀", "conversation_plan": "Say bye."},
     {"startingPrompt": "B", "conversationPlan": "C"},
+    {"starting_prompt": "B", "conversation_plan": "C"},
 ]
 SESSION = {"app_name": "shop", "user_id": "u", "state": {"n": None}}
 ADDING = ("--scenarios_file", "scenarios.json", "--session_input_file", "session.json")

@@ -118,16 +118,20 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
     """
     target = located(place, eval_set_id)
     cases = new_cases(options, now=time.time())
-    known = set()
+    skipped: set[int] = set()
     if options["scenarios_file"]:
         cases = with_adk_ids(cases, Path(place), context_of())
         known = {case.eval_id for case in target.open().cases()}
-    fresh = [case for case in cases if case.eval_id not in known]
+        for position, case in enumerate(cases):
+            if case.eval_id in known:
+                skipped.add(position)
+            known.add(case.eval_id)
+    fresh = [case for position, case in enumerate(cases) if position not in skipped]
     console.say_problems(target.add(fresh) if fresh else ())
     of = f"eval set '{target.eval_set_id}'"
-    for case in cases:
-        skipped = case.eval_id in known
-        ending = f"already exists in {of}, skipped adding." if skipped else f"added to {of}."
+    for position, case in enumerate(cases):
+        is_there = position in skipped
+        ending = f"already exists in {of}, skipped adding." if is_there else f"added to {of}."
         console.out(f"Eval case '{case.eval_id}' {ending}")
     return ExitCode.PASSED
 

@@ -43,7 +43,7 @@ def raised(exc: BaseException, folder: str, function: Any = None) -> str:
     for name, line in next(filter(None, own), traces[-1])[-1:]:
         return f"{_named(exc)} ({_shortened(name, folder)}:{line})"
     code = getattr(function, "__code__", None)
-    if code and isinstance(exc, TypeError):
+    if code and isinstance(exc, TypeError) and not code.co_filename.startswith(_OURS):
         place = f"{_shortened(code.co_filename, folder)}:{code.co_firstlineno}"
         return f"{_named(exc)}; it is called with one argument, the message ({place})"
     return _named(exc)

@@ -283,6 +283,13 @@ def test_what_it_does_wrong_is_an_error_of_the_score(place: Place, body: str, sa
     assert found.reason.startswith(said)
 
 
+def test_one_with_too_few_parameters_is_said_to_be_that(place: Place) -> None:
+    place.write("own.py", "def check(metric, actual, expected):\n    pass\n")
+    metric = CustomMetric.model_validate({"code": "own.check", "interpreter": ADK})
+    [found] = scored(place, metric, WRITTEN)
+    assert found.reason == "TypeError: check() takes 3 positional arguments but 4 were given"
+
+
 def test_one_that_returns_a_promise_is_awaited(place: Place) -> None:
     body = "async def later():\n    return judged(1.0, 0.5, actual, [1.0, 1.0])\nreturn later()"
     [found] = scored(place, code_of(place, body), WRITTEN)
