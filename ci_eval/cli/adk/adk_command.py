@@ -9,6 +9,7 @@ import click
 
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.adk.adk_command_output import Counts, case_lines, counts_lines, criteria_line
+from ci_eval.cli.adk.adk_eval_arguments import id_given
 from ci_eval.cli.adk.adk_eval_options import Options, configured
 from ci_eval.cli.adk.adk_eval_result_files import Results, run_and_write
 from ci_eval.cli.adk.adk_eval_result_schema import EvalStatus
@@ -94,7 +95,7 @@ def _run(
     """
     config = configured(options, context)
     context = with_secrets(context, config)
-    planned = plan(config, context, as_adk=True)
+    planned = _named_as_given(plan(config, context, as_adk=True), options.sets)
     _refuse_same_ids(planned)
     agents = options.storage_uri or str(options.folder.parent)
     click.echo(criteria_line(planned.config.criteria))
@@ -116,6 +117,16 @@ def _run(
 
     report = run_and_write(planned, context, outputs, agents, show)
     return report, failed
+
+
+def _named_as_given(planned: Plan, given: Sequence[str]) -> Plan:
+    """Return the plan with the ids that evalsets were given by, which count for ADK."""
+    evalsets = dict(planned.evalsets)
+    for name, each in planned.evalsets.items():
+        if (eval_set_id := id_given(each.shown, given)) is not None:
+            header = each.opened.header.model_copy(update={"eval_set_id": eval_set_id})
+            evalsets[name] = replace(each, opened=replace(each.opened, header=header))
+    return replace(planned, evalsets=evalsets)
 
 
 def _refuse_same_ids(planned: Plan) -> None:

@@ -45,6 +45,13 @@ def named_sets(agent: str, given: Sequence[str]) -> dict[str, EvalSetSpec]:
     }
 
 
+def id_given(shown: str, given: Sequence[str]) -> str | None:
+    """Return the id by which the evalset at `shown` was given; `None` if it was given as a file."""
+    names = {_split(each)[0] for each in given}
+    wanted = shown.replace("\\", "/").rpartition("/")[2].removesuffix(SUFFIX)
+    return wanted if wanted in names and shown not in names else None
+
+
 def config_beside(sets: Mapping[str, EvalSetSpec], given: Sequence[str]) -> str | None:
     """Return the eval config beside the evalset, if only one is given, as a file."""
     if len(sets) != 1 or not Path(_split(given[0])[0]).is_file():

@@ -110,6 +110,18 @@ def test_two_evalsets_of_one_id_are_refused(shop):
     assert ended.err.startswith("evals/b.json: has the same id 'same' as evals/a.json\nCE")
 
 
+def test_an_evalset_that_is_given_by_id_keeps_that_id(shop):
+    shop.write("agents/shop/copy.evalset.json", evalset("smoke", GREETS))
+    only(shop, GREETS)
+
+    ended = shop.adk("agents/shop", "copy", "smoke:greets")
+
+    assert "copy:\n  Tests passed: 1\n" in ended.out
+    assert [each["eval_set_id"] for each in shop.left()] == ["copy", "smoke"]
+    as_file = shop.adk("agents/shop", "agents/shop/copy.evalset.json")
+    assert "smoke:\n  Tests passed: 1\n" in as_file.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
