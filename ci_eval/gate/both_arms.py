@@ -177,6 +177,8 @@ class ArmDrops(Drifts):
     def _level(self, share: float) -> float:
         if self.rounds == 0:
             return 0.0  # stored runs alone decide nothing
+        if self.gate.never_confirms:
+            return share  # there is no other look
         variances = tuple(1 / change + 1 / base for change, base in LOOKS)
         rate = share * FILTERED if self.is_stored else share
         doubts = tuple(self.doubt(look, self.size) for look in range(1, len(LOOKS)))

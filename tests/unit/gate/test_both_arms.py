@@ -165,6 +165,17 @@ def test_without_stored_runs_everything_is_in_doubt_and_the_arms_decide():
     assert not found(every(GOOD), every(GOOD)).worse
 
 
+@pytest.mark.parametrize("options", [{"confirm": "off"}, {"rerun_budget": 1}])
+def test_without_further_trials_the_first_look_at_both_arms_has_the_whole_rate(options):
+    def found(gate: GateOptions) -> Finding:
+        seen = base_of(every(GOOD, 7))
+        (only,) = examine(meta(), columns(every(WORSE, 7)), [seen], gate, seen).drifts.values()
+        return only
+
+    alone = found(GateOptions.model_validate(options))
+    assert (alone.worse, alone.p_value, found(GATE).worse) == (True, 2**-7, False)
+
+
 def test_an_agent_that_the_merge_base_lacks_is_compared_with_stored_runs():
     run = meta(agents=("a", "b"))
     text = every(" 0.4")
