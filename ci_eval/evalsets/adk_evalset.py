@@ -107,7 +107,17 @@ def _case(element: Element, notes: Notes) -> EvalCase | None:
     if case:
         note_persona(case, notes, ("conversation_scenario", "user_persona"))
         note_oddities(case, notes)
+        _note_empty(case, notes)
     return case
+
+
+def _note_empty(case: EvalCase, notes: Notes) -> None:
+    """Note texts that may not be empty when ADK runs the case."""
+    scenario, session = case.conversation_scenario, case.session_input
+    if scenario and not scenario.starting_prompt:
+        notes.warning("is empty, so that ADK fails", ("conversation_scenario", "starting_prompt"))
+    if session and session.app_name == "":
+        notes.warning("is empty, so that ADK fails", ("session_input", "app_name"))
 
 
 def _converted_turn(turn: Any, notes: Notes, loc: Loc) -> Any:

@@ -321,6 +321,24 @@ def test_an_expected_call_without_arguments_is_warned_of(tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("case", "where"),
+    [
+        (
+            {"conversation_scenario": {"starting_prompt": "", "conversation_plan": "Ask."}},
+            "conversation_scenario.starting_prompt",
+        ),
+        ({**turn(), "session_input": {"app_name": "", "user_id": "u"}}, "session_input.app_name"),
+    ],
+)
+def test_texts_that_adk_needs_are_warned_of_if_empty(
+    tmp_path: Path, case: dict[str, object], where: str
+) -> None:
+    (found,) = said(tmp_path, in_lines(json.dumps({"eval_id": "a", **case})))
+
+    assert found.endswith(f"eval_cases[0].{where}: is empty, so that ADK fails")
+
+
 def test_a_conversation_without_a_turn_is_warned_of(tmp_path: Path) -> None:
     assert said(tmp_path, evalset({"eval_id": "a", "conversation": []})) == [
         "warning: 1: eval_cases[0].conversation: has no invocation, so there is nothing to measure"
