@@ -283,7 +283,7 @@ class _Count:
 
 
 def grew_in_few(group: Group) -> bool:
-    """Return True if few cases alone raise the mean of a measure by more than may be."""
+    """Return True if few cases alone raise the mean of a measure beyond its `max_growth`."""
     has_limit = group.facts.max_growth is not None
     return has_limit and group.barely_differs and group.drop >= group.least
 

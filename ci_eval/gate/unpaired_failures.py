@@ -1,21 +1,23 @@
 """Cases that failed and have no result in the baseline to compare with."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ci_eval.gate.pairing import Group
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey
 
 
-def unmatched(groups: Iterable[Group], arms: Container[GroupKey]) -> Iterator[str]:
+def unmatched(groups: Iterable[Group], arms: Mapping[GroupKey, Group]) -> Iterator[str]:
     """Yield the failed cases without results in the baseline.
 
     Left out are errors of the `arms` of the merge base: see `errors_of_base`.
     """
     for group in groups:
         if group.facts.judges:
-            for case, is_error in _failures(group):
-                if not is_error or group.key not in arms:
+            arm = arms.get(group.key)
+            hidden = {case for case, is_error in _failures(arm) if is_error} if arm else set()
+            for case, _ in _failures(group):
+                if case not in hidden:
                     yield f"{group.key.agent}/{group.key.evalset}/{case}"
 
 

@@ -169,7 +169,7 @@ class Comparison(Stored):
     unconfirmed: str = ""
     """Why the agents of the merge base were not run although there was doubt."""
     limited_by: str = ""
-    """The limits of model calls that allowed no further trials although there was doubt."""
+    """The limits that allowed no further trials although there was doubt."""
     shallow: bool = False
     """Whether the clone was too shallow to search the commits."""
     rounds: Count = 0

@@ -124,7 +124,7 @@ class Confirmation(NamedTuple):
     base_is_new: bool = False
     """Whether the merge base has nothing to run yet."""
     limited_by: str = ""
-    """The limits of model calls that allowed no further trials; empty if there were none."""
+    """The limits that allowed no further trials; empty if there were none."""
 
 
 NOT_CONFIRMED = Confirmation()
@@ -225,7 +225,6 @@ class Arms:
         # What was run is compared even so, if it can only be compared with the merge base.
         is_compared = self.base or self.baseline is None or self.baseline.runs
         if self.change.collector.is_stopped and is_compared:
-            self._limited["*"] = "--maxfail"
             return None
         while found := self._redraws():
             if found.base and self.base is None:
@@ -375,7 +374,8 @@ class Arms:
         found = Confirmation(unconfirmed=self.unconfirmed, base_is_new=self.base_is_new)
         if self.base:
             found = confirmed_by(self.base.collector.collected())
-        return found._replace(limited_by=" and ".join(self._limited.values()))
+        limits = [*self._limited.values(), *["--maxfail"] * self.change.collector.is_stopped]
+        return found._replace(limited_by=" and ".join(limits))
 
 
 def base_folder(folder: Path) -> Path:

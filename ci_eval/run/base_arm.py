@@ -149,7 +149,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     groups = tuple(_gone_groups(planned, before)) if is_whole else ()
     if not (places or is_shard or gone or groups):  # what a shard lacks, its merge finds out
         message = "no agent can run any case that the merge base also has"
-        raise NoBaseArmError(message, is_new=planned.filtered or bool(agents))
+        raise NoBaseArmError(message, is_new=planned.filtered)
     alike = frozenset(
         name
         for name, agent in agents.items()

@@ -268,8 +268,17 @@ def test_a_case_with_other_content_than_in_the_merge_base_is_changed_and_not_new
 
     suite.commit("all", **{"evals/smoke.csv": evalset(3).replace("question", "the question")})
     ended = suite.ci_eval("run")
-    assert (ended.code, "NOT DECIDED" in ended.out) == (0, False)
-    assert "judged by thresholds alone" in ended.out
+    assert (ended.code, "NOT DECIDED" in ended.out) == (0, True)
+    assert "no agent can run any case that the merge base also has" in ended.out
+
+
+def test_a_change_does_not_escape_the_merge_base_by_touching_every_case(suite):
+    gate = "gate: {on_inconclusive: fail, on_missing: pass}\n"
+    config = CONFIG.replace("store: file", "store: merge_base") + gate
+    suite.begin(3, **{"ci-eval.yaml": config})
+    suite.commit("touch", **{"evals/smoke.csv": evalset(3).replace("question", "the question")})
+
+    assert suite.change("def answer(message):\n    return 'no'\n").code == 1
 
 
 def test_a_run_that_stops_early_is_compared_with_the_merge_base_all_the_same(suite):

@@ -258,7 +258,7 @@ def _turning(
 
 
 def _missing(report: Report) -> str:
-    """Return what an incomplete run lacks."""
+    """Name the results that an incomplete run lacks."""
     if report.meta.missing_shards:
         return "the results of the missing shards: run their jobs again, then merge all reports"
     why = {each.kind for each in report.verdict.reasons if each.severity == "incomplete"}

@@ -52,7 +52,7 @@ def test_what_is_no_agent_is_told_before_anything_runs(tmp_path: Path) -> None:
         ({"__init__.py": "from . import agent", "agent.py": "root_agent = 1"}, False),
     ],
 )
-def test_a_folder_whose_modules_name_no_agent_is_told(
+def test_a_folder_whose_modules_name_no_agent_has_an_error(
     tmp_path: Path, files: dict[str, str], is_wrong: bool
 ) -> None:
     place = Place(tmp_path)

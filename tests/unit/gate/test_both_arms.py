@@ -276,6 +276,14 @@ def test_the_bound_is_the_largest_probability(failed: int, tried: int):
     assert unlikely(failed, tried, 1) > unlikely(failed, tried, 0)
 
 
+def test_a_case_that_only_the_stored_run_could_not_measure_is_named_beside_the_merge_base():
+    stored = f"{SOLID}\nx error"
+
+    assert compared(f"{SOLID}\nx 0", f"{SOLID}\nx 1", stored).unmatched_failures == ("a/e/x",)
+    hidden = compared(f"{SOLID}\nx 0", f"{SOLID}\nx error", stored)
+    assert (hidden.unmatched_failures, len(hidden.hidden)) == ((), 1)
+
+
 # --- Whole jobs -------------------------------------------------------------------------------
 
 
