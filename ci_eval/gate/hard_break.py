@@ -70,6 +70,14 @@ class Breaks:
         return frozenset()
 
     @cached_property
+    def explains_drop(self) -> bool:
+        """Whether only suspects that more trials would settle differ from the baseline."""
+        group = self.group
+        if not group.barely_differs:
+            return not group.differing.any()
+        return all(case in self.draws for case, _ in group.pairs.where(group.differing).items())
+
+    @cached_property
     def _is_flaky(self) -> bool:
         """Whether another case both passes and fails, over all runs."""
         pairs = self.group.all_pairs

@@ -14,7 +14,7 @@ from ci_eval.records.findings import Comparison, GroupSummary, Report, Totals, V
 from ci_eval.records.results import JudgeUsage, RunMeta
 from ci_eval.records.trials import Place
 from ci_eval.reporters import _comparison_parts
-from ci_eval.reporters._case_changes import named
+from ci_eval.reporters._case_changes import named, worsened
 from ci_eval.reporters._criteria_rows import Row, first_rows, rows_of
 from ci_eval.reporters._notable_cases import Bounds, Cases, Findings, Some, Trouble
 from ci_eval.reporters._score_history import History, history_of
@@ -29,6 +29,8 @@ MAX_REASONS = 5
 _MAX_COMMAND = 200
 """Maximum length of a command to copy, in characters."""
 _ACCEPTED_DAYS = 60
+_MAX_ACCEPTED = 20
+"""Maximum number of broken cases that are accepted one by one, instead of their criteria."""
 _LOG = re.compile(r"(https?://[\w.:-]+/[\w./~-]+)/(?:actions/runs|pipelines)/\d+", re.ASCII)
 _COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -159,7 +161,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         for each in report.verdict.reasons
     )
     blocking = findings.worse("broke", tier="block") if blocks else Cases((), 0)
-    dropped = Some.of((row for row in table if blocks and row.blocks_by_drop), MAX_REASONS)
+    drops = [row for row in table if blocks and row.blocks_by_drop]
     return Page(
         meta=report.meta,
         totals=report.totals,
@@ -169,7 +171,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline=_comparison_parts.baseline_of(report),
         blocking=blocking,
-        dropped=dropped,
+        dropped=Some.of(drops, MAX_REASONS),
         reasons=Some.of(deciding, MAX_REASONS),
         warnings=Some.of(warnings, MAX_REASONS),
         notes=Some.of([*notes, *report.meta.warnings, *_overrides(report.meta)], rows),
@@ -203,7 +205,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         vanished=Some.of(map(_gone, comparison.vanished), rows),
         not_comparable=Some.of(comparison.not_comparable, rows),
         try_command=_try_command(report, findings.first()),
-        acceptance=_acceptance(report.meta, blocking, dropped),
+        acceptance=_acceptance(report, drops) if blocks else "",
         save_command=_save_command(report.meta),
     )
 
@@ -239,20 +241,29 @@ def _try_command(report: Report, place: Place | None) -> str:
     return command_line(meta.config, "run", "--failed")
 
 
-def _acceptance(meta: RunMeta, cases: Cases, criteria: Some[Row]) -> str:
-    created = moment(meta.created)
-    what = [("case", each.place.case) for each in cases.shown[:MAX_REASONS]]
-    what += [("criterion", row.summary.group.criterion) for row in criteria.shown]
-    if not what:
-        return ""
+def _acceptance(report: Report, drops: Iterable[Row]) -> str:
+    """Return the entries of `gate.accept` that cover all that regressed."""
+    created = moment(report.meta.created)
+    criteria = {row.summary.group.criterion: "criterion" for row in drops}
+    broken = [
+        each.change
+        for found in worsened(report).values()
+        for each in found
+        if each.kind == "broke" and each.tier == "block"
+        if each.change.group.criterion not in criteria
+    ]
+    what = {each.case: "case" for each in broken}
+    if len(what) > _MAX_ACCEPTED:
+        what = {each.group.criterion: "criterion" for each in broken}
+    what |= criteria
     until = (created + timedelta(days=_ACCEPTED_DAYS)).date() if created else "a day"
     # JSON's strings are also YAML's.
     entries = (
         f"    - {{{key}: {json.dumps(name, ensure_ascii=False)}, reason: say why, until: {until}}}"
-        for key, name in what
+        for name, key in what.items()
         if len(name) <= _MAX_COMMAND
     )
-    return "\n".join(["gate:", "  accept:", *entries])
+    return "\n".join(["gate:", "  accept:", *entries]) if what else ""
 
 
 def _save_command(meta: RunMeta) -> str:

@@ -17,6 +17,7 @@ from ci_eval.gate.both_arms import LOOKS
 from ci_eval.gate.compare import Examined, examine
 from ci_eval.gate.hard_break import Breaks
 from ci_eval.llm.gateway.gateway_clients import replays
+from ci_eval.records.findings import GroupKey
 from ci_eval.records.results import RunMeta
 from ci_eval.records.trials import Place, Trial, TrialKey
 from ci_eval.run.collect import Tally
@@ -27,6 +28,9 @@ from ci_eval.run_files.shard_files import FurtherTrials
 
 _MOST_ROUNDS = 10
 """More rounds than any run has; confirming trials are numbered after these rounds."""
+_ROOM = 5
+"""Number of cases per suspect from which confirming suspects takes fewer trials than rounds do: a
+suspect takes about 15 trials of both arms, and two to three further rounds of both are needed."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +198,7 @@ def wanted(examined: Examined, gate: GateOptions) -> Redraws:
     in_doubt = [key for key, each in drifts if each.in_doubt or (together and together.in_doubt)]
     alone = {(key.agent, key.evalset) for key in in_doubt if key not in examined.arms}
     beside = {(key.agent, key.evalset) for key in in_doubt if key in examined.arms}
+    beside -= _few_broken(examined, in_doubt)
     change, base = Redraw(), Redraw()
     if alone and examined.rounds + 1 < gate.looks:
         change = Redraw(range(examined.rounds + 1, examined.rounds + 2), frozenset(alone))
@@ -206,6 +211,23 @@ def wanted(examined: Examined, gate: GateOptions) -> Redraws:
         )
     of_change, of_base = _confirming(breaks, examined)
     return Redraws(replace(change, confirming=of_change), replace(base, confirming=of_base))
+
+
+def _few_broken(examined: Examined, in_doubt: Sequence[GroupKey]) -> set[tuple[str, str]]:
+    """Return the pairs in doubt because of a few suspects, which are confirmed first.
+
+    That takes fewer trials than rounds of all cases, and names the cases that are broken.
+    """
+    doubts: dict[tuple[str, str], list[Breaks]] = {}
+    for key in in_doubt:
+        doubts.setdefault((key.agent, key.evalset), []).append(examined.breaks[key])
+    found = set()
+    for pair, parts in doubts.items():
+        suspects = {case for each in parts for case in each.draws}
+        are_few = 0 < len(suspects) <= len(parts[0].group.pairs) / _ROOM
+        if are_few and all(each.explains_drop for each in parts):
+            found.add(pair)
+    return found
 
 
 def _confirming(

@@ -594,6 +594,13 @@ def test_cases_that_fail_alike_are_one_entry_that_names_them() -> None:
     assert "\nSame failure: `c1`, `c2`, `c3`\n" in text
 
 
+@pytest.mark.parametrize(("cases", "entries"), [(20, 20), (21, 1)])
+def test_what_is_offered_to_accept_covers_every_broken_case(cases: int, entries: int) -> None:
+    text = comment(make_report(" / ".join(f"c{n} fail 0.2 was 0.9" for n in range(cases))))
+    assert text.count("reason: say why") == entries
+    assert ('{case: "c19"' in text) == ('{criterion: "quality"' not in text) == (cases == 20)
+
+
 def test_the_first_line_counts_and_names_only_cases_that_block() -> None:
     report = differing(make_report(" / ".join(f"c{n} fail 0.2 was 0.9" for n in range(63))))
     assert report.comparison

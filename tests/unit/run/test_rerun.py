@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -325,6 +326,29 @@ def test_a_suspected_case_is_tried_alone_first_and_then_in_both_arms():
     # Cleared by the change, by the merge base, and proven.
     assert drawn("0 ! 0 1", "") == drawn("0 ! 0 0 0", "! 0") == (range(0), range(0))
     assert drawn(f"0 ! 0 0 0{enough[0]}", f"! 1{enough[1]}") == (range(0), range(0))
+
+
+@pytest.mark.parametrize(
+    ("differing", "confirmed"),
+    [
+        ({0: "0", 1: "0"}, True),
+        (dict.fromkeys(range(4), "0"), True),
+        (dict.fromkeys(range(5), "0"), False),
+        ({0: "0", 1: "0", 2: "0 1"}, False),
+        ({0: "0", 1: "0", 2: "0 ! 1"}, False),
+    ],
+    ids=["two", "four", "five", "one only sometimes", "one cleared"],
+)
+def test_few_suspects_are_confirmed_before_every_case_is_drawn_again(differing, confirmed):
+    cases = dict.fromkeys(range(20), "1")
+
+    def run(of_cases: Mapping[int, str]) -> str:
+        return "\n".join(f"n{number} {values}" for number, values in of_cases.items())
+
+    change, base = in_both(run(cases | differing), "", run(cases))
+
+    assert change.confirming
+    assert bool(base.pairs) is not confirmed
 
 
 def test_without_stored_runs_the_merge_base_is_drawn_whatever_the_change_showed(planned):
