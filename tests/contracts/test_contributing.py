@@ -72,7 +72,7 @@ def test_ci_leaves_no_test_out() -> None:
     workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
     calls += [line for line in workflow.splitlines() if "bin/pytest" in line]
 
-    assert len(calls) == 6
+    assert len(calls) == 5
     assert [line for line in calls if "--slow" not in line] == []
 
 
