@@ -71,11 +71,10 @@ class Breaks:
 
     @cached_property
     def explains_drop(self) -> bool:
-        """Whether only suspects that more trials would settle differ from the baseline."""
+        """Whether most of a drop that counts is due to suspects that more trials would settle."""
         group = self.group
-        if not group.barely_differs:
-            return not group.differing.any()
-        return all(case in self.draws for case, _ in group.pairs.where(group.differing).items())
+        theirs = -math.fsum(group.differences[group.pairs.among(self.draws)].tolist())
+        return group.drop < group.least or 2 * theirs >= group.drop * len(group.pairs)
 
     @cached_property
     def _is_flaky(self) -> bool:

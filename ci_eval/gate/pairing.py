@@ -269,19 +269,14 @@ class Group:
         return could and not (self.before.varied[rows].any() or self.beside.varied.any())
 
     @cached_property
-    def differing(self) -> "Chosen":
-        """For each pair, whether its values differ by more than rounding."""
-        marks: Chosen = abs(self.differences) > ROUNDING * self.scale
-        return marks
-
-    @cached_property
     def barely_differs(self) -> bool:
         """Whether few cases differ from the baseline, and none of them for the better.
 
         An agent that varies differs in many cases, so it is more likely that these few got worse,
         which no exchange of runs can distinguish from noise.
         """
-        differing = self.differences[self.differing]
+        least = ROUNDING * self.scale
+        differing = self.differences[abs(self.differences) > least]
         return 0 < len(differing) <= _FEW and bool(max(differing) < 0)
 
     @cached_property

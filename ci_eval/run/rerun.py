@@ -28,9 +28,9 @@ from ci_eval.run_files.shard_files import FurtherTrials
 
 _MOST_ROUNDS = 10
 """More rounds than any run has; confirming trials are numbered after these rounds."""
-_ROOM = 5
-"""Number of cases per suspect from which confirming suspects takes fewer trials than rounds do: a
-suspect takes about 15 trials of both arms, and two to three further rounds of both are needed."""
+_FEW, _ROOM = 4, 5
+"""Up to so many suspects, of at least so many cases for each, are confirmed with fewer trials than
+the two or three looks at all cases that show a drop: about 15 for a suspect, of both arms."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def _few_broken(examined: Examined, in_doubt: Sequence[GroupKey]) -> set[tuple[s
     found = set()
     for pair, parts in doubts.items():
         suspects = {case for each in parts for case in each.draws}
-        are_few = 0 < len(suspects) <= len(parts[0].group.pairs) / _ROOM
+        are_few = 0 < len(suspects) <= min(_FEW, len(parts[0].group.pairs) / _ROOM)
         if are_few and all(each.explains_drop for each in parts):
             found.add(pair)
     return found

@@ -334,10 +334,11 @@ def test_a_suspected_case_is_tried_alone_first_and_then_in_both_arms():
         ({0: "0", 1: "0"}, True),
         (dict.fromkeys(range(4), "0"), True),
         (dict.fromkeys(range(5), "0"), False),
-        ({0: "0", 1: "0", 2: "0 1"}, False),
-        ({0: "0", 1: "0", 2: "0 ! 1"}, False),
+        ({0: "0", 1: "0", 2: "0 1", 3: "0.7", 4: "0.7"}, True),
+        ({0: "0", **dict.fromkeys(range(1, 5), "0.7")}, False),
+        ({0: "0", **dict.fromkeys(range(1, 4), "0 ! 1")}, False),
     ],
-    ids=["two", "four", "five", "one only sometimes", "one cleared"],
+    ids=["two", "four", "five", "most of the drop", "others fell more", "others were cleared"],
 )
 def test_few_suspects_are_confirmed_before_every_case_is_drawn_again(differing, confirmed):
     cases = dict.fromkeys(range(20), "1")
