@@ -196,9 +196,9 @@ def wanted(examined: Examined, gate: GateOptions) -> Redraws:
     if decided or (together and together.worse):
         return Redraws()
     in_doubt = [key for key, each in drifts if each.in_doubt or (together and together.in_doubt)]
-    alone = {(key.agent, key.evalset) for key in in_doubt if key not in examined.arms}
-    beside = {(key.agent, key.evalset) for key in in_doubt if key in examined.arms}
-    beside -= _few_broken(examined, in_doubt)
+    few = _few_broken(examined, in_doubt)
+    alone = {(key.agent, key.evalset) for key in in_doubt if key not in examined.arms} - few
+    beside = {(key.agent, key.evalset) for key in in_doubt if key in examined.arms} - few
     change, base = Redraw(), Redraw()
     if alone and examined.rounds + 1 < gate.looks:
         change = Redraw(range(examined.rounds + 1, examined.rounds + 2), frozenset(alone))
