@@ -47,13 +47,13 @@ def rewritten(
     is_base = lineage.base is not None and current_branch(clone) == lineage.base
     if is_base or not lineage.changes or is_tag(clone.env):
         return
-    why = "the clone lacks the base branch; fetch it, and name it in `baseline.base`"
+    why = "no base branch in the clone shares a commit with it; fetch or name it (`baseline.base`)"
     if lineage.shallow:
         why = "the clone is too shallow to find where it began; check out with `fetch-depth: 0`"
     if start is not None and not (why := why_missing(context, start)):
         yield from _since(start, config, meta, context, compared=compared)
     elif clone.head:
-        yield f"cannot tell what it changes: {why}"
+        yield f"perhaps, but what it changes is unknown: {why}"
 
 
 def _since(
