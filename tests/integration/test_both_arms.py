@@ -101,7 +101,7 @@ def test_new_and_changed_cases_that_fail_are_named(suite):
 
 def test_one_broken_case_of_twenty_blocks_and_is_named(suite):
     suite.begin(20)
-    ended = suite.change("def answer(text):\n    return 'no' if '7' in text else 'yes'\n")
+    ended = suite.change("def answer(text):\n    return 'no' if ' 7' in text else 'yes'\n")
 
     assert ended.code == 1
     assert "'c7'" in ended.out
@@ -111,6 +111,17 @@ def test_one_broken_case_of_twenty_blocks_and_is_named(suite):
     assert tried > 0
     difference = suite.ci_eval("baseline", "diff").out
     assert f"0 of {tried} with the merge base: proven" in difference
+
+
+def test_two_broken_cases_of_twenty_are_proven_without_trying_the_others_again(suite):
+    suite.begin(20)
+    ended = suite.change("def answer(text):\n    return 'no' if '7' in text else 'yes'\n")
+
+    assert ended.code == 1
+    assert suite.report()["comparison"]["rounds"] == 0
+    comment = (suite.folder / "ci-eval-report/comment.md").read_text()
+    assert "2 cases broke: `c7` (response) and 1 like it" in comment
+    assert '{case: "c17", reason' in comment
 
 
 def test_a_change_that_breaks_nothing_passes_and_draws_nothing(suite):
