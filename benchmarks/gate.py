@@ -28,11 +28,12 @@ SEED = 20260101
 CHUNK = 25
 """How many pull requests a process simulates at a time."""
 SIZES = (30, 100, 300)
-DROP_10, ALL_DROP, DROP_5, BREAK = (
+DROP_10, ALL_DROP, DROP_5, BREAK, TWO_BREAK = (
     "10 points in one criterion",
     "5 points in all four",
     "5 points in one criterion",
     "a solid case breaks",
+    "two solid cases break",
 )
 
 
@@ -209,6 +210,8 @@ def _arms_rows() -> Iterator[Row]:
         yield Row("both arms, deterministic", scene, (NEVER,))
         found = (Bound("blocked", least=0.99),)
         yield Row("both arms, deterministic", replace(scene, change=BREAK), found)
+    scene = replace(scene, change=TWO_BREAK, cases=50, runs=5, criteria=1)
+    yield Row("both arms, deterministic", scene, (*found, Bound("trials", most=2.0)))
 
 
 def _stored_rows() -> Iterator[Row]:

@@ -99,12 +99,15 @@ def _all_drop(chances: Chances) -> Agents:
     return Agents(chances, np.maximum(chances - 0.05, 0))
 
 
-def _one_breaks(chances: Chances) -> Agents:
-    before = chances.copy()
-    before[0, 0] = 1.0
-    after = before.copy()
-    after[0, 0] = 0.0
-    return Agents(before, after)
+def _break(cases: int) -> Callable[[Chances], Agents]:
+    def change(chances: Chances) -> Agents:
+        before = chances.copy()
+        before[0, :cases] = 1.0
+        after = before.copy()
+        after[0, :cases] = 0.0
+        return Agents(before, after)
+
+    return change
 
 
 CHANGES: Mapping[str, Callable[[Chances], Agents]] = {
@@ -112,12 +115,13 @@ CHANGES: Mapping[str, Callable[[Chances], Agents]] = {
     "10 points in one criterion": _one_drops(0.10),
     "5 points in all four": _all_drop,
     "5 points in one criterion": _one_drops(0.05),
-    "a solid case breaks": _one_breaks,
+    "a solid case breaks": _break(1),
+    "two solid cases break": _break(2),
 }
 """The effects of a pull request, by their names in the table.
 
-If one criterion drops, it is the first one, by that share of its chance in each case.  If a case
-breaks, it is the first one, which always passed and now never does.
+If one criterion drops, it is the first one, by that share of its chance in each case.  If cases
+break, they are the first ones, which always passed that criterion and now never do.
 """
 
 
