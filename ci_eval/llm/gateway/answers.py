@@ -1,7 +1,7 @@
 """Providers' answers: how they are stored, the usage they report, and what clients receive."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,12 +16,14 @@ from ci_eval.records.cases import Json
 from ci_eval.runtime.http import EventParser
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.redact import MIN_CHARS
+from ci_eval.text.sanitize import one_line
 
 STREAM = "text/event-stream"
 MAX_MODEL_CHARS = 100
 CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
 _OF_THE_REQUEST = ("invalid", "image", "content")
 """How the codes of errors begin that the provider would report again for the same request."""
+_MAX_ERROR_CHARS = 200
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -40,15 +42,21 @@ class Answer:
         return self.type == STREAM
 
     @property
-    def is_garbled(self) -> bool:
-        """True if it reports success without JSON objects, as a proxy or a wrong address may do."""
-        return self.status < 400 and next(self.objects(), None) is None
+    def trouble(self) -> str:
+        """Why a success is no answer of a model nevertheless; empty if it is one.
 
-    @property
-    def outage(self) -> str:
-        """The error of the provider that a success reports nevertheless; empty if there is none."""
-        errors = (_error(each) for each in self.objects()) if self.status < 400 else ()
-        return next(filter(None, errors), "")
+        A proxy or a wrong address may answer without JSON objects, a provider may report an error,
+        and a stream may lack the event that ends it.
+        """
+        if self.status >= 400:
+            return ""
+        objects = [*self.objects()]
+        if not objects:
+            return "not with a JSON object"
+        if error := next(filter(None, map(_error, objects)), ""):
+            return f"reports an error: {one_line(error, _MAX_ERROR_CHARS)}"
+        has_end = self.body.rstrip().endswith(b"[DONE]") or any(map(_is_last, objects))
+        return "the stream ended early" if self.is_stream and not has_end else ""
 
     def objects(self) -> Iterator[dict[str, Any]]:
         """Yield the JSON objects: events, or the body, or the items of a list (Gemini streams)."""
@@ -149,6 +157,19 @@ def _error(found: dict[str, Any]) -> str:
     return str(error.get("message") or " ".join(named))
 
 
+def _is_last(event: dict[str, Any]) -> bool:
+    """Return True if an event says that, or why, an answer ends, in any of the APIs."""
+    if event.get("type") in (*_FINAL, "message_stop", "error"):
+        return True
+    if event.get("promptFeedback") or event.get("error"):
+        return True
+    parts = event.get("choices") or event.get("candidates")
+    return any(
+        isinstance(each, dict) and (each.get("finish_reason") or each.get("finishReason"))
+        for each in (parts if isinstance(parts, list) else ())
+    )
+
+
 # --- Usage ----------------------------------------------------------------------------------------
 
 
@@ -173,7 +194,9 @@ def used(call: Call, answer: Answer) -> Used:
         return Used(named, Tokens(0, 0))
     if not isinstance(usage, dict):
         return Used(named, None)
-    return Used(named, *_TOKENS[call.api](_Counts(usage)))
+    counts = _Counts(usage)
+    needed, read = _TOKENS[call.api]
+    return Used(named, *read(counts)) if counts.state(needed) else Used(named, None)
 
 
 class _Counts:
@@ -182,12 +205,19 @@ class _Counts:
     def __init__(self, usage: Mapping[str, Any]) -> None:
         self._usage = usage
 
+    def state(self, names: Iterable[str]) -> bool:
+        """Return True if all these numbers are stated."""
+        return all(self._count(each) is not None for each in names)
+
     def __getitem__(self, path: str) -> int:
+        return self._count(path) or 0
+
+    def _count(self, path: str) -> int | None:
         value: Any = self._usage
         for key in path.split("."):
             value = value.get(key) if isinstance(value, dict) else None
         is_count = isinstance(value, int) and not isinstance(value, bool)
-        return value if is_count and 0 <= value <= MAX_COUNT else 0
+        return value if is_count and 0 <= value <= MAX_COUNT else None
 
 
 def _gemini(each: _Counts) -> tuple[Tokens, int]:
@@ -215,15 +245,16 @@ def _messages(each: _Counts) -> tuple[Tokens, int]:
     return Tokens(read, each["output_tokens"], cached, written), 0
 
 
+_BOTH = ("input_tokens", "output_tokens")
 _TOKENS = {
-    "gemini": _gemini,
-    "chat": _chat,
-    "embeddings": _chat,
-    "responses": _responses,
-    "messages": _messages,
-    "count": _messages,
+    "gemini": (("promptTokenCount",), _gemini),
+    "chat": (("prompt_tokens", "completion_tokens"), _chat),
+    "embeddings": (("prompt_tokens",), _chat),
+    "responses": (_BOTH, _responses),
+    "messages": (_BOTH, _messages),
+    "count": (_BOTH, _messages),
 }
-"""How the usage of each API is read."""
+"""For each API, the numbers that a usage must state, and how it is read."""
 
 
 def _last(call: Call, answer: Answer) -> dict[str, Any]:
@@ -243,7 +274,8 @@ def _last(call: Call, answer: Answer) -> dict[str, Any]:
                 found[key] = value
             elif key in ("usage", "usageMetadata") and isinstance(value, dict):
                 # Totals in a later event replace those in an earlier one.
-                found[key] = {**found.get(key, {}), **value}
+                stated = {name: each for name, each in value.items() if each is not None}
+                found[key] = {**found.get(key, {}), **stated}
     return found
 
 

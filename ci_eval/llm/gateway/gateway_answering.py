@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _USUAL_OUTPUT_TOKENS = 200
 """Assumed output of a call in progress, to estimate its cost."""
 _MAX_PAUSE_S = 120.0
-"""The longest pause that a provider may impose on all its callers."""
+"""The longest pause that a provider may impose on all its callers; a longer one is a failure."""
 _PRICED_AS = {"gemini": "google"}
 """Names of providers in the price list, where they differ."""
 
@@ -51,6 +51,16 @@ class Asked(NamedTuple):
     request: dict[str, Json]
     """The normalised request."""
     place: Place
+
+
+class _Outcome(NamedTuple):
+    """The answer to a call that was passed on."""
+
+    response: "StreamResponse"
+    answer: Answer
+    usage: ModelUsage
+    failure: str
+    """Why it is no answer of the model; empty if it is one."""
 
 
 class Answering:
@@ -94,7 +104,7 @@ class Answering:
             return await faulty(fault, request, conversation)
         is_replayed = options.mode in ("replay", "auto") or conversation.is_held_again
         if is_replayed and (answer := self._cassette.answer(place)):
-            conversation.succeed(digest, self._usage(call, answer, replayed=1))
+            conversation.succeed(digest, place.number, self._usage(call, answer, replayed=1))
             return _whole(answer, call)
         if options.mode == "replay":
             raise RefusedCallError("not_recorded", self._miss(asked))
@@ -141,7 +151,27 @@ class Answering:
 
     async def _pass_on(self, request: "Request", asked: Asked) -> "StreamResponse":
         """Call the provider; pass on, count and record its answer."""
-        call, conversation, place = asked.call, asked.conversation, asked.place
+        conversation, place = asked.conversation, asked.place
+        attempt = conversation.begin(
+            (place.request, place.number),
+            lambda: not request.transport or request.transport.is_closing(),
+        )
+        try:
+            passed = await self._ask(request, asked)
+        except TrialError as exc:
+            attempt.fail(str(exc))
+            raise
+        if passed.failure:
+            attempt.fail(passed.failure)
+            return passed.response
+        attempt.succeed(passed.usage)
+        is_kept = not (attempt.is_repeated or conversation.is_over)
+        if is_kept and self._options.mode != "live":
+            self._record(asked, passed.answer)
+        return passed.response
+
+    async def _ask(self, request: "Request", asked: Asked) -> "_Outcome":
+        call, conversation = asked.call, asked.conversation
         run = of_run(asyncio.get_running_loop(), conversation.key.agent)
         # Serialized anew: a provider may resolve duplicate keys differently from us.
         body = to_json(call.body)
@@ -150,7 +180,6 @@ class Answering:
         limiter = limiter_of(call.provider.name)
         async with _turn(limiter, tokens, asked):
             if not await is_awaited(request, conversation):
-                conversation.fail(place.request, place.number, given_up(call.shown))
                 raise TrialError("connection", given_up(call.shown))
             is_shard = self._context.cassettes is not None
             spent = conversation.spent
@@ -165,23 +194,19 @@ class Answering:
                 answer = passing.answer()
                 usage = self._usage(call, answer, seconds=time.monotonic() - began)
                 cost = estimate if usage.unpriced else usage.cost_usd
-            except TrialError as exc:
-                conversation.fail(place.request, place.number, str(exc))
-                raise
             finally:
                 for each in (run, conversation.spent):
                     each.end(estimate, cost)
+        why = failure(call, answer, self._context.env)
         if answer.status == 429:
             pause = retry_after(passing.response.headers, self._context.now()) or 0.0
-            limiter.throttled(began, min(pause, _MAX_PAUSE_S))
-        if why := failure(call, answer, self._context.env):
-            conversation.fail(place.request, place.number, why)
-            return response
-        limiter.succeeded()
-        conversation.succeed(place.request, usage)
-        if self._options.mode != "live" and not conversation.is_over:
-            self._record(asked, answer)
-        return response
+            if pause > _MAX_PAUSE_S:
+                why = f"{why}, and asks to wait {pause:,.0f} s"
+            else:
+                limiter.throttled(began, pause)
+        if not why:
+            limiter.succeeded()
+        return _Outcome(response, answer, usage, why)
 
     def _record(self, asked: Asked, answer: Answer) -> None:
         conversation, shown = asked.conversation, self._cassette.shown

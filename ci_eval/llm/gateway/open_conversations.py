@@ -8,7 +8,7 @@ conversation of its process; if there are several, none can be trusted, and each
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
@@ -33,6 +33,10 @@ MAX_WAIT_S = 3600.0
 always has a waiting call would never time out."""
 
 
+Slot = tuple[str, int]
+"""A request, and its number among equal ones."""
+
+
 class RefusedCallError(Exception):
     """The gateway does not answer a call, so the trial is not observed."""
 
@@ -51,8 +55,12 @@ class Conversation:
     spent: Spending = field(default_factory=Spending)
     error: TrialError | None = None
     """Why the trial is not observed, whatever the agent answers."""
-    failed: dict[str, str] = field(default_factory=dict)
-    """The requests that a provider has not answered so far, and how they failed."""
+    failed: dict[Slot, str] = field(default_factory=dict)
+    """The calls that a provider has not answered so far, and how they failed."""
+    given_up: Counter[Slot] = field(default_factory=Counter)
+    """How many attempts of these calls failed, or were left by their clients."""
+    underway: dict[Slot, "Attempt"] = field(default_factory=dict)
+    """The calls that a provider is answering."""
     numbered: Counter[str] = field(default_factory=Counter)
     """How many numbers were assigned to each request."""
     released: dict[str, set[int]] = field(default_factory=dict)
@@ -79,11 +87,20 @@ class Conversation:
         return sum(self.usages, ModelUsage())
 
     def take(self, request: str) -> int:
-        """Return the number of a new request among equal ones."""
+        """Return the number of a new request among equal ones.
+
+        A request whose client has left is repeated: both attempts have the same number.
+        """
         if free := self.released.get(request):
             number = min(free)
             free.discard(number)
             return number
+        for slot, attempt in self.underway.items():
+            if slot[0] == request and attempt.has_left():
+                attempt.is_repeated = True
+                del self.underway[slot]
+                self.given_up[slot] += 1
+                return slot[1]
         self.numbered[request] += 1
         return self.numbered[request] - 1
 
@@ -118,15 +135,22 @@ class Conversation:
         """Free the number of a request for its next attempt."""
         self.released.setdefault(request, set()).add(number)
 
-    def fail(self, request: str, number: int, why: str) -> None:
-        """Note that a request was not answered; the agent may retry it."""
-        self.release(request, number)
-        self.failed[request] = why
+    def begin(self, slot: Slot, has_left: Callable[[], bool]) -> "Attempt":
+        """Note that a call was passed on to its provider."""
+        self.underway[slot] = Attempt(self, slot, has_left)
+        return self.underway[slot]
 
-    def succeed(self, request: str, usage: ModelUsage) -> None:
-        """Note that a request was answered."""
-        if self.failed.pop(request, None) is not None:
-            usage = usage.model_copy(update={"retries": 1})
+    def fail(self, request: str, number: int, why: str) -> None:
+        """Note that a call was not answered; the agent may repeat it."""
+        self.release(request, number)
+        self.failed[request, number] = why
+        self.given_up[request, number] += 1
+
+    def succeed(self, request: str, number: int, usage: ModelUsage) -> None:
+        """Note that a call was answered."""
+        self.failed.pop((request, number), None)
+        if retries := self.given_up.pop((request, number), 0):
+            usage = usage.model_copy(update={"retries": retries})
         self.usages.append(usage)
 
     def take_usage(self) -> ModelUsage:
@@ -151,6 +175,29 @@ class Conversation:
             raise self.error
         for why in (*self.failed.values(), *map(given_up, self.waits)):
             raise TrialError("connection", why)
+
+
+@dataclass(eq=False)
+class Attempt:
+    """An attempt of a call.  What becomes of it counts unless the client has repeated it."""
+
+    conversation: Conversation
+    slot: Slot
+    has_left: Callable[[], bool]
+    """Returns True if the client does not wait any longer."""
+    is_repeated: bool = False
+
+    def fail(self, why: str) -> None:
+        """Note that the call was not answered."""
+        if not self.is_repeated:
+            del self.conversation.underway[self.slot]
+            self.conversation.fail(*self.slot, why)
+
+    def succeed(self, usage: ModelUsage) -> None:
+        """Note that the call was answered."""
+        if not self.is_repeated:
+            del self.conversation.underway[self.slot]
+            self.conversation.succeed(*self.slot, usage)
 
 
 def given_up(shown: str) -> str:

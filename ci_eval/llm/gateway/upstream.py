@@ -16,7 +16,6 @@ from ci_eval.llm.gateway.answers import (
 )
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.runtime.http import Net, Request, chunks
-from ci_eval.text.sanitize import one_line
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -28,7 +27,6 @@ _UNPAID = b"credit balance is too low"
 """Part of Anthropic's answer, with status 400, if no credit is left."""
 _PASSED_BACK = ("retry-after", "retry-after-ms", "x-should-retry")
 _JSON = "application/json"
-_MAX_ERROR_CHARS = 200
 _BYTES_PER_TOKEN = 4
 
 
@@ -139,10 +137,8 @@ def failure(call: Call, answer: Answer, env: Mapping[str, str]) -> str:
         return f"{said}: the credit balance is too low"
     if 300 <= status < 400:
         return f"{said}, a redirect, which the gateway does not follow"
-    if answer.is_garbled:
-        return f"{said}, but not with a JSON object"
-    if answer.outage:
-        return f"{said}, but reports an error: {one_line(answer.outage, _MAX_ERROR_CHARS)}"
+    if trouble := answer.trouble:
+        return f"{said}, but {trouble}"
     return said if status in _UNANSWERED or status >= 500 else ""
 
 

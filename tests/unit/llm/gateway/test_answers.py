@@ -139,21 +139,40 @@ def test_usage_is_read_as_each_api_states_it(api: str, answer: Answer, expected:
     ],
 )
 def test_an_error_of_the_provider_in_a_success_is_an_outage(answer: Answer, outage: str):
-    assert not answer.is_garbled
-    assert answer.outage.split() == outage.split()
+    assert answer.trouble == (f"reports an error: {outage}" if outage else "")
 
 
 @pytest.mark.parametrize(
     "answer",
     [Answer(200, STREAM, b""), Answer(200, STREAM, b"<html>"), stream([1], "x"), whole([])],
 )
-def test_a_success_without_a_json_object_is_garbled(answer: Answer):
-    assert answer.is_garbled
+def test_a_success_without_a_json_object_is_none(answer: Answer):
+    assert answer.trouble == "not with a JSON object"
+
+
+@pytest.mark.parametrize(
+    ("event", "end"),
+    [
+        ({"choices": [{"delta": {"content": "x"}}]}, {"choices": [{"finish_reason": "stop"}]}),
+        ({"type": "response.created", "response": {}}, {"type": "response.completed"}),
+        ({"type": "message_start", "message": {}}, {"type": "message_stop"}),
+        ({"candidates": [{"content": {}}]}, {"candidates": [{"finishReason": "STOP"}]}),
+        ({"candidates": []}, {"promptFeedback": {"blockReason": "SAFETY"}}),
+        ({"candidates": []}, {"error": {"status": "INVALID_ARGUMENT"}}),
+    ],
+)
+def test_a_stream_without_its_last_event_is_no_answer(event: Any, end: Any):
+    def events(*each: Any) -> Answer:
+        return Answer(200, STREAM, "".join(f"data: {json.dumps(e)}\n\n" for e in each).encode())
+
+    assert events(event).trouble == "the stream ended early"
+    assert not events(event, end).trouble
+    assert not stream(event).trouble  # data: [DONE]
 
 
 def test_a_list_of_chunks_is_an_answer_of_gemini():
     chunks = [{"modelVersion": "m"}, {"usageMetadata": {"promptTokenCount": 3}}]
-    assert not whole(chunks).is_garbled
+    assert not whole(chunks).trouble
     assert used(call("gemini"), whole(chunks)) == Used("m", Tokens(3, 0))
 
 
@@ -174,9 +193,18 @@ def test_usage_that_is_not_stated_is_unknown(api: str, answer: Answer):
 
 
 @pytest.mark.parametrize("count", [-1, 10**30, True, "7", 1.5, None])
-def test_a_number_that_is_no_count_counts_nothing(count: Any):
+def test_a_number_that_is_no_count_is_not_stated(count: Any):
     answer = whole({"usage": {"prompt_tokens": count, "completion_tokens": 2}})
-    assert used(call("chat"), answer).tokens == Tokens(0, 2)
+    assert used(call("chat"), answer).tokens is None
+    details = {"prompt_tokens_details": {"cached_tokens": count}}
+    answer = whole({"usage": {"prompt_tokens": 3, "completion_tokens": 2, **details}})
+    assert used(call("chat"), answer).tokens == Tokens(3, 2)
+
+
+def test_usage_that_a_later_event_leaves_open_is_that_of_an_earlier_one():
+    first = {"type": "message_start", "message": {"usage": MESSAGES}}
+    last = {"type": "message_delta", "usage": {"input_tokens": None, "output_tokens": 9}}
+    assert used(call("messages"), stream(first, last)).tokens == Tokens(61, 9, 50)
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,38 @@ def test_a_failure_is_an_error_unless_the_request_succeeds_later():
         conversation.check()
 
     conversation.take("r")
-    conversation.succeed("r", ModelUsage(calls=1))
+    conversation.fail("r", 0, "still busy")
+    conversation.take("r")
+    conversation.succeed("r", 0, ModelUsage(calls=1))
+    conversation.check()
+    assert conversation.take_usage() == ModelUsage(calls=1, retries=2)
+    assert conversation.take_usage() == ModelUsage()
+
+
+def test_an_equal_request_beside_a_failed_one_is_no_retry_of_it():
+    conversation = Conversation(KEY)
+    assert [conversation.take("r"), conversation.take("r")] == [0, 1]
+    conversation.fail("r", 0, "busy")
+    conversation.succeed("r", 1, ModelUsage(calls=1))
+
+    assert conversation.take_usage() == ModelUsage(calls=1)
+    with pytest.raises(TrialError, match="busy"):
+        conversation.check()
+
+
+def test_a_request_whose_client_has_left_is_repeated_under_its_number():
+    conversation, left = Conversation(KEY), [False]
+    first = conversation.begin(("r", conversation.take("r")), lambda: left[0])
+    assert conversation.take("r") == 1
+    left[0] = True
+    again = conversation.begin(("r", conversation.take("r")), lambda: False)
+
+    assert (again.slot, first.is_repeated) == (("r", 0), True)
+    assert conversation.take("r") == 2
+    again.succeed(ModelUsage(calls=1))
+    first.fail("late")
     conversation.check()
     assert conversation.take_usage() == ModelUsage(calls=1, retries=1)
-    assert conversation.take_usage() == ModelUsage()
 
 
 def test_the_first_refusal_counts():
