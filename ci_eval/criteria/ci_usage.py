@@ -13,6 +13,7 @@ from ci_eval.records.bounds import Value
 from ci_eval.records.cases import EvalCase, Invocation, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
+from ci_eval.text.templates import counted
 
 
 class Consumption(Criterion):
@@ -86,17 +87,25 @@ class Cost(Consumption):
 
     def why_unknown(self, trace: Trace) -> str:
         """Return why the cost of an invocation is unknown."""
+        if why := _without_tokens(trace):
+            return why
         metered = [each.metered for each in trace.invocations if each.metered]
         models = dict.fromkeys(name for usage in metered if usage.unpriced for name in usage.models)
         if not any(usage.unpriced for usage in metered):
             return self.unreported
         names = f": {', '.join(map(repr, models))}" if models else ""
-        return f"model calls without a known price or usage{names}; set `models.prices`"
+        return f"model calls without a known price{names}; set `models.prices`"
 
     def _cost(self, invocation: Invocation) -> float | None:
         if (usage := invocation.metered) is None:
             return invocation.cost_usd
         return None if usage.unpriced else usage.cost_usd
+
+
+def _without_tokens(trace: Trace) -> str:
+    """Return how many metered calls state no tokens, in words; empty if all do."""
+    calls = sum(each.metered.uncounted for each in trace.invocations if each.metered)
+    return f"the provider states no tokens for {counted(calls, 'model call')}" if calls else ""
 
 
 @criterion("ci/tokens")
@@ -117,6 +126,10 @@ class Tokens(Consumption):
     def measure(self, trace: Trace) -> Sequence[float | None]:
         """Return the tokens of each invocation."""
         return [self._counted(each) for each in trace.invocations]
+
+    def why_unknown(self, trace: Trace) -> str:
+        """Return why the tokens of an invocation are unknown."""
+        return _without_tokens(trace) or self.unreported
 
     def _counted(self, invocation: Invocation) -> float | None:
         kinds = {"input", "output"} if self.count == "total" else {self.count}

@@ -71,11 +71,20 @@ class LineFile:
         """Path of the file in messages."""
         self.incomplete = 0
         """The number of lines that were skipped when the file was last read."""
+        self._read: os.stat_result | None = None
+        """The file that was read last."""
 
     @property
     def exists(self) -> bool:
         """True if there is a file."""
         return self._path.exists()
+
+    @property
+    def is_replaced(self) -> bool:
+        """True if another file has replaced the one that was read last."""
+        if self._read is None or not self.exists:
+            return False
+        return not os.path.samestat(self._read, self._path.stat())
 
     def lines(self) -> Iterator[tuple[Position, bytes]]:
         """Yield the place and the text of each complete line after the first.
@@ -93,6 +102,7 @@ class LineFile:
             raise UsageError(message, hint=_HINT)
         at = self.incomplete = 0
         with os.fdopen(self._descriptor(), "rb") as file:
+            self._read = os.fstat(file.fileno())
             for number, line in enumerate(_lines(file)):
                 if number == 0:
                     self._check_head(line)

@@ -18,7 +18,8 @@ from ci_eval.text.templates import counted
 
 _KEY = re.compile(
     r"\b(?:AIza[\w-]{30,}|sk-[\w-]{20,}|gh[pousr]_\w{30,}|github_pat_\w{30,}|AKIA[A-Z0-9]{16}"
-    r"|xox[abpr]-[\w-]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY-----)"
+    r"|xox[abpr]-[\w-]{20,}|hf_\w{30,}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----)"
 )
 """Keys of widely used services."""
 _MOST_SHOWN = 5
@@ -71,6 +72,8 @@ class Cassette:
             hint = f"`{self.context.command('models', 'prune')}` removes them"
             yield f"{self.shown}: calls of {_listed(self._unused)} are not used; {hint}"
         yield from self.conflicts()
+        if partial := {key for key in self._held if digest_of_trial(key) in self.cassette.partial}:
+            yield f"{self.shown}: calls of {_listed(partial)} are incomplete; record them again"
         if edited:
             yield f"{self.shown}: requests of {_listed(edited)} have been edited; record them again"
         if suspects:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from pydantic_core import to_json
 
+from ci_eval.llm.gateway.nearest_request import leaves
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.prices import Tokens
 from ci_eval.records.bounds import MAX_COUNT
@@ -142,6 +143,16 @@ def data_of(body: bytes) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(found, dict):
             yield found
+
+
+def texts_of(answer: Answer) -> Iterator[str]:
+    """Yield the texts that the events of a stream add up to, by their place in the events."""
+    found: dict[str, list[str]] = {}
+    for event in answer.objects():
+        for path, value in leaves(event):
+            if isinstance(value, str):
+                found.setdefault(path, []).append(value)
+    yield from map("".join, found.values())
 
 
 def _error(found: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ import asyncio
 import importlib
 import logging
 import re
+import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -41,6 +42,7 @@ from ci_eval.runtime.http import MAX_BODY, Net, connecting
 from ci_eval.runtime.path_checks import contained
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line
+from ci_eval.text.templates import counted
 
 if TYPE_CHECKING:
     from aiohttp.web import BaseRequest as Request
@@ -52,6 +54,8 @@ _PATH = re.compile(
     r"/(?P<secret>[A-Za-z0-9_-]{43})(?P<rest>/[^?#]{1,1000})(?:\?(?P<query>.{0,1000}))?"
 )
 _SHUTDOWN_S = 1.0
+_MAX_HEADER = 64 * 1024
+"""Maximum length of a header of a request, in bytes."""
 
 
 class Gateway:
@@ -112,6 +116,9 @@ class Gateway:
             if not conversation.is_held_again:
                 self._cassette.anew(conversation.trial)
         process.conversations[number] = conversation
+        process.has_begun = True
+        if process.early:
+            conversation.refuse(TrialError("models", process.early))
         self.conversations += 1
         return conversation
 
@@ -133,7 +140,14 @@ class Gateway:
         log = logging.getLogger(f"{__name__}.requests")
         log.disabled = True
         # By default, a client that leaves does not cancel its call: the answer is paid for anyway.
-        server = web.Server(self._handle, request_factory=request, access_log=None, logger=log)
+        server = web.Server(
+            self._handle,
+            request_factory=request,
+            access_log=None,
+            logger=log,
+            max_field_size=_MAX_HEADER,
+            auto_decompress=False,  # it would refuse unknown encodings before `_handle` knows
+        )
         runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_S)
         await runner.setup()
         try:
@@ -158,7 +172,7 @@ class Gateway:
         try:
             conversation = process.of(request.headers.get(MARK))
             if conversation is None:
-                return _refusal("the conversation is over")
+                return _refusal(process.outside(one_line(found["rest"], 200)))
             call = await self._call(request, found["rest"], found["query"] or "")
             return await self._answering.answer(request, call, conversation, process.base)
         except RefusedCallError as exc:
@@ -189,16 +203,19 @@ class Gateway:
         """
         from aiohttp.web import HTTPRequestEntityTooLarge, RequestPayloadError
 
+        if request.headers.get("expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
         shown = one_line(f"{request.method} {path}", 200)
         routed = route(path, query, self._options.providers)
         if routed is None or request.method != "POST":
             raise RefusedCallError("models", f"the gateway does not serve {shown}")
         try:
-            body = parse_json(await request.read())
+            body = parse_json(_decoded(await request.read(), request))
         except HTTPRequestEntityTooLarge:
             message = f"{shown}: the request is larger than {MAX_BODY >> 20} MiB"
             raise RefusedCallError("models", message) from None
-        except RequestPayloadError as exc:
+        except (RequestPayloadError, _EncodingError) as exc:
             message = f"{shown}: the request cannot be read: {one_line(str(exc), 200)}"
             raise RefusedCallError("models", message) from None
         except NotJsonError:
@@ -207,6 +224,32 @@ class Gateway:
         if call is None:
             raise RefusedCallError("models", f"{shown}: the request is not JSON with a model name")
         return call
+
+
+class _EncodingError(ValueError):
+    """The body of a request cannot be decoded."""
+
+
+def _decoded(body: bytes, request: "Request") -> bytes:
+    """Return the body of a request as it was before it was compressed.
+
+    Raises:
+        _EncodingError: it is compressed in another way than by gzip, is damaged or too large.
+
+    """
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding == "identity":
+        return body
+    if encoding not in ("gzip", "deflate"):
+        raise _EncodingError(f"its encoding is {encoding!r}; the gateway knows gzip and deflate")
+    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 32)  # both kinds of headers
+    try:
+        found = unpacking.decompress(body, MAX_BODY)
+    except zlib.error as exc:
+        raise _EncodingError(str(exc)) from None
+    if not unpacking.eof:
+        raise _EncodingError(f"it is incomplete, or larger than {MAX_BODY >> 20} MiB")
+    return found
 
 
 def _refusal(message: str, status: int = 400) -> "StreamResponse":
@@ -262,6 +305,7 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
         return
     if options.mode in ("record", "auto"):
         cassette.begin()
+    _check_keys(options, context.env)
     if has_key(options, context.env) or (options.mode == "auto" and len(cassette)):
         return
     keys = ", ".join(key for name in options.providers for key in PROVIDERS[name].keys)
@@ -271,9 +315,26 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
     raise UsageError(f"agent {agent!r} calls models, but none of these is set: {keys}", hint=hint)
 
 
+def _check_keys(options: ModelOptions, env: Mapping[str, str]) -> None:
+    """Refuse keys and addresses that no request can contain.
+
+    Raises:
+        UsageError: one has a line end, for example.
+
+    """
+    for provider in map(PROVIDERS.__getitem__, options.providers):
+        for name in filter(None, (provider.key_variable(env), provider.address_variable(env))):
+            if not env[name].isascii() or not env[name].isprintable():
+                message = f"{name} contains a line end, or another character that is not allowed"
+                raise UsageError(message, hint="set it without that, for example without a newline")
+
+
 def _warn_of_damage(cassette: ModelCassette, context: RunContext) -> None:
     if damage := cassette.damage:
         context.say(f"warning: {cassette.shown} {damage}; {MERGE_HINT}")
+    if cassette.doubled:
+        calls = counted(len(cassette.doubled), "call")
+        context.say(f"warning: {cassette.shown} has two answers to {calls}; {MERGE_HINT}")
 
 
 @asynccontextmanager
@@ -289,6 +350,8 @@ async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterat
     known = cassette.strange
     if options.mode in ("record", "auto"):
         cassette.begin()
+    if options.mode == "record" and not context.resumes:
+        cassette.drop_partial()
     for name in options.providers:
         pace_of(name).limit(options.requests_per_minute, options.tokens_per_minute)
     async with connecting(context.env) as net:
@@ -298,6 +361,7 @@ async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterat
         try:
             async with gateway.serving():
                 yield gateway
+            cassette.forget_begun()
         finally:
             await loading
             if cassette.strange > known:

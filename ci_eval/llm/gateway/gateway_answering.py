@@ -10,10 +10,10 @@ from pydantic_core import to_json
 
 from ci_eval.forge.lineage import from_fork
 from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
-from ci_eval.llm.gateway.cassette_lines import Place, shortened
+from ci_eval.llm.gateway.cassette_lines import Place, digest_of_trial, shortened
 from ci_eval.llm.gateway.faults import fault_of, faulty, is_awaited
 from ci_eval.llm.gateway.gateway_options import ModelOptions
-from ci_eval.llm.gateway.model_cassette import ModelCassette, TooLongError
+from ci_eval.llm.gateway.model_cassette import ModelCassette, UnfitError
 from ci_eval.llm.gateway.nearest_request import nearest
 from ci_eval.llm.gateway.open_conversations import Conversation, RefusedCallError, given_up
 from ci_eval.llm.gateway.providers import Call
@@ -39,6 +39,8 @@ _USUAL_OUTPUT_TOKENS = 200
 """Assumed output of a call in progress, to estimate its cost."""
 _MAX_PAUSE_S = 120.0
 """The longest pause that a provider may impose on all its callers; a longer one is a failure."""
+_MAX_REPEATS = 10
+"""Number of repeats among which a request is searched that is not recorded for its own."""
 _PRICED_AS = {"gemini": "google"}
 """Names of providers in the price list, where they differ."""
 
@@ -117,7 +119,7 @@ class Answering:
 
     def _miss(self, asked: Asked) -> str:
         """Return the message about an unrecorded request, with the nearest recorded one."""
-        place, cassette = asked.place, self._cassette
+        place, cassette, key = asked.place, self._cassette, asked.conversation.key
         shown, what_to_do = asked.call.shown, "record the case again"
         if from_fork(self._context.env):
             what_to_do = "a maintainer needs to record the case again"
@@ -125,6 +127,9 @@ class Answering:
         if known := len(cassette.numbers(place.trial, place.request)):
             often = f"{shown}: this request is recorded only {counted(known, 'time')}"
             return f"{often} for this trial in {where}; {what_to_do}"
+        if repeats := [*self._repeats(asked)]:
+            only = f"{shown}: this request is recorded only for repeat {', '.join(repeats)}"
+            return f"{only} in {where}, and this is repeat {key.repeat + 1}; {what_to_do}"
         message = f"{shown}: this request is not recorded in {where}"
         recorded = [each.request for each in cassette.calls(place.trial)]
         lines = [*self._nearest(asked, recorded)]
@@ -133,6 +138,13 @@ class Answering:
         differs = "\n".join(lines)
         hint = "if only a changing value such as a date differs, add it to `models.ignore` first"
         return f"{message}; {what_to_do}; {hint}\n{differs}"
+
+    def _repeats(self, asked: Asked) -> Iterator[str]:
+        """Yield the other repeats of the case for which a request is recorded."""
+        for repeat in range(_MAX_REPEATS):
+            trial = digest_of_trial(asked.conversation.key.model_copy(update={"repeat": repeat}))
+            if self._cassette.numbers(trial, asked.place.request):
+                yield str(repeat + 1)
 
     def _nearest(self, asked: Asked, recorded: list[dict[str, Json]]) -> Iterator[str]:
         others = recorded or (each.request for each in self._cassette.calls())
@@ -213,7 +225,7 @@ class Answering:
         try:
             self._cassette.add(conversation.key, asked.place, asked.request, answer)
             conversation.is_recorded = True
-        except (OSError, TooLongError) as exc:
+        except (OSError, UnfitError) as exc:
             message = f"an answer could not be recorded in {shown}: {exc}"
             conversation.refuse(TrialError("models", message))
 

@@ -6,13 +6,13 @@ are recorded, lines are appended; at the end, the file is sorted, and earlier re
 trials are dropped.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ci_eval.llm.gateway.answers import Answer, answer_in
+from ci_eval.llm.gateway.answers import Answer, answer_in, restored, texts_of
 from ci_eval.llm.gateway.cassette_lines import (
     ANEW,
     CALL,
@@ -40,8 +40,8 @@ MERGE_HINT = "if they are left over from a merge, record the cases again"
 """What to do about lines that are not calls."""
 
 
-class TooLongError(ValueError):
-    """An answer is too long for a cassette."""
+class UnfitError(ValueError):
+    """A cassette cannot hold an answer."""
 
 
 class ModelCassette:
@@ -64,6 +64,8 @@ class ModelCassette:
         """The trials of which a run that is resumed has recorded only the beginning."""
         self._unfinished: set[str] = set()
         """The trials of which this run has recorded only the beginning so far."""
+        self._partial: set[str] = set()
+        """The trials of which an earlier run recorded only the beginning."""
         self._stale: set[Place] = set()
         """The calls that partly recorded trials no longer make."""
         self._is_changed = False
@@ -107,6 +109,7 @@ class ModelCassette:
                 else:
                     self.strange += 1
             self.strange += file.incomplete
+        self._partial = {*replaced} & {*self._found}
         if not resumes:
             self._found = {**replaced, **self._found}
 
@@ -116,6 +119,16 @@ class ModelCassette:
         if earlier and earlier.file is position.file and earlier.read().rstrip() != line.rstrip():
             self.doubled.add(place)
         known[place] = position
+
+    @property
+    def partial(self) -> set[str]:
+        """The trials of which only a part is recorded, because a run or a call did not end."""
+        return self._partial | {
+            trial
+            for trial, places in self._found.items()
+            for place in places
+            if place.number and place._replace(number=place.number - 1) not in places
+        }
 
     def begin(self) -> None:
         """Create the file if it is missing, and check that it can be written.
@@ -127,6 +140,15 @@ class ModelCassette:
         """
         self._written.begin()
 
+    def drop_partial(self) -> None:
+        """Remove the trials that an earlier recording left unfinished: a new one begins."""
+        if self._partial:
+            self._rewrite(lambda trial: trial not in self._partial)
+
+    def forget_begun(self) -> None:
+        """Note that all trials ran to their end, those of the interrupted run included."""
+        self._begun.clear()
+
     @property
     def _written(self) -> LineFile:
         return self._own or self._file
@@ -137,6 +159,13 @@ class ModelCassette:
         if position is None:
             return None
         found = call_in(position.read(), place)
+        if found is None and self._file.is_replaced:
+            begun = set(self._begun)
+            self._found.clear()
+            self.strange = 0
+            self.load(resumes=bool(begun))
+            self._begun = begun
+            return self.get(place)
         if found is None:
             del self._found[place.trial][place]
             self.strange += 1
@@ -198,17 +227,22 @@ class ModelCassette:
         """Record an answer.
 
         Raises:
-            TooLongError: it is too long for a line.
+            UnfitError: it is too long for a line, or streams a secret in pieces.
 
         """
         head = {"call": str(place), **key.model_dump(), "model": str(request["model"])}
         said = {"request": shortened(request), "answer": answer.kept()}
         text = compact(said)
         if self._secrets and self._secrets.text(text) != text:
-            text = compact(self._clean(said))
+            said = self._clean(said)
+            text = compact(said)
+        if self._secrets and answer.is_stream:
+            for whole in texts_of(restored(said["answer"])):
+                if self._secrets.text(whole) != whole:
+                    raise UnfitError("its events contain the value of a secret in pieces")
         line = f"{compact(head)[:-1]},{text[1:]}\n".encode("ascii")
         if len(line) > MAX_LINE_BYTES:
-            raise TooLongError(f"its line would exceed {MAX_LINE_BYTES >> 20} MiB")
+            raise UnfitError(f"its line would exceed {MAX_LINE_BYTES >> 20} MiB")
         self._found.setdefault(place.trial, {})[place] = self._written.append(line)
         self._is_changed = True
 
@@ -266,16 +300,20 @@ class ModelCassette:
         """Remove the calls of all other trials; return the number of removed calls."""
         kept = {digest_of_trial(each) for each in trials}
         before = len(self)
+        self._rewrite(kept.__contains__)
+        return before - len(self)
+
+    def _rewrite(self, is_kept: Callable[[str], bool]) -> None:
+        """Sort the file, and keep only the calls of some trials."""
         self._file.rewrite(
             lambda lines: (
                 line
                 for line in arranged(lines)
-                if (found := CALL.match(line)) and found[1].decode() in kept
+                if (found := CALL.match(line)) and is_kept(found[1].decode())
             )
         )
         self._found.clear()
         self.load()
-        return before - len(self)
 
     def _clean(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -20,9 +20,9 @@ _BEFORE_CHARS = 30
 
 def nearest(asked: Mapping[str, Json], recorded: Iterable[dict[str, Json]]) -> Iterator[str]:
     """Yield, as lines of a diff, how `asked` differs from the most similar of the `recorded`."""
-    wanted = dict(_leaves(asked))
+    wanted = dict(leaves(asked))
     found = max(
-        (dict(_leaves(each)) for each in islice(recorded, MAX_COMPARED)),
+        (dict(leaves(each)) for each in islice(recorded, MAX_COMPARED)),
         key=lambda each: _similarity(wanted, each),
         default=None,
     )
@@ -40,14 +40,14 @@ def _similarity(one: Mapping[str, Json], other: Mapping[str, Json]) -> float:
     return common / max(len(one) + len(other) - common, 1)
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Json]]:
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Json]]:
     """Yield the path and the value of each text, number and empty container."""
     if isinstance(value, Mapping) and value:
         for key, each in value.items():
-            yield from _leaves(each, f"{path}.{key}" if path else str(key))
+            yield from leaves(each, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list) and value:
         for at, each in enumerate(value):
-            yield from _leaves(each, f"{path}[{at}]")
+            yield from leaves(each, f"{path}[{at}]")
     else:
         yield path, json.dumps(value) if isinstance(value, Mapping | list) else value
 

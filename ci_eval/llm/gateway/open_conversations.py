@@ -213,6 +213,20 @@ class Process:
     """The gateway's address for this process, which contains its secret."""
     conversations: dict[int, Conversation] = field(default_factory=dict)
     """The open conversations, by number."""
+    has_begun: bool = False
+    """Whether any conversation was opened."""
+    early: str = ""
+    """Message about a call before the first conversation, which makes all of them errors."""
+
+    def outside(self, shown: str) -> str:
+        """Return why the call `shown`, made outside any conversation, is not answered.
+
+        What a call before the first conversation is for, such as an index, is missing from all.
+        """
+        if self.has_begun:
+            return "the conversation is over"
+        self.early = f"{shown} was called before the conversation, for example by an import"
+        return self.early
 
     def of(self, mark: str | None) -> Conversation | None:
         """Return the conversation of a call with this mark; `None` if it is over.

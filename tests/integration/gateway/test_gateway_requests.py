@@ -1,11 +1,13 @@
 """What the gateway answers to requests, honest or not, and what it sends to a provider."""
 
 import asyncio
+import gzip
 import io
 import json
 import logging
 import threading
 import time
+import zlib
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -24,6 +26,7 @@ from ci_eval.llm.rate_limit import pace_of
 from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import TrialKey
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.http import MAX_BODY
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 HELLO = {"model": "gpt-4.1-mini", "messages": [{"role": "user", "content": "Hello"}]}
@@ -440,8 +443,61 @@ def test_marks_tell_the_conversations_of_one_process_apart(tmp_path, models):
     assert [*map(json.loads, replayed)] == [*map(json.loads, recorded)]
 
 
+def test_a_call_before_the_first_conversation_makes_all_of_the_process_errors(tmp_path, models):
+    async def body(client: Client) -> None:
+        status, _, text = await client.send(CHAT)
+        assert (status, "before the conversation" in text) == (400, True)
+        for number in (1, 2):
+            with pytest.raises(TrialError, match="called before the conversation"):
+                client.begin(number).check()
+
+    behind(tmp_path, models, body, mode="live")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "packed", "reason"),
+    [
+        ("gzip", gzip.compress, ""),
+        ("deflate", zlib.compress, ""),
+        ("br", bytes, "its encoding is 'br'"),
+        ("gzip", lambda body: gzip.compress(body)[:-9], "it is incomplete"),
+        ("gzip", bytes, "incorrect header"),
+        ("gzip", lambda body: gzip.compress(body + b" " * (MAX_BODY + 1)), "larger than 16 MiB"),
+    ],
+)
+def test_a_compressed_request_is_read_or_an_error_of_its_trial(
+    tmp_path, models, encoding, packed, reason
+):
+    async def body(client: Client) -> Any:
+        conversation = client.begin()
+        data = packed(json.dumps(HELLO).encode())
+        headers = {"content-encoding": encoding, "content-type": "application/json"}
+        url, error = client.process.base + CHAT, ""
+        async with client.session.post(url, data=data, headers=headers) as response:
+            status = response.status
+        try:
+            conversation.check()
+        except TrialError as exc:
+            error = str(exc)
+        return status, error
+
+    status, error = behind(tmp_path, models, body, mode="live")
+    assert (status, bool(error)) == ((400, True) if reason else (200, False))
+    assert reason in error
+
+
+def test_a_client_that_waits_to_be_told_to_continue_is_told_so(tmp_path, models):
+    async def body(client: Client) -> Any:
+        client.begin()
+        return await client.send(CHAT, expect100=True)
+
+    status, *_ = behind(tmp_path, models, body, mode="live")
+    assert status == 200
+
+
 def test_a_call_after_the_end_of_its_conversation_is_refused(tmp_path, models):
     async def body(client: Client) -> Any:
+        client.begin()
         return await client.send(CHAT, headers={MARK: "7"})
 
     status, headers, text = behind(tmp_path, models, body, mode="live")

@@ -359,10 +359,7 @@ def test_an_unknown_price_is_shown_as_not_measured_with_the_way_out(project, mod
     assert "| `ci/cost_usd` | not measured |" in (project.folder / "out/comment.md").read_text()
     results = json.loads((project.folder / "out/run.json").read_text())["results"]
     reasons = [each["reason"] for row in results for each in row["scores"] if each.get("reason")]
-    assert (
-        reasons
-        == ["model calls without a known price or usage: 'own-model'; set `models.prices`"] * 2
-    )
+    assert reasons == ["model calls without a known price: 'own-model'; set `models.prices`"] * 2
 
 
 UNPAID = as_json({"error": {"message": "Your credit balance is too low to access the API."}}, 400)

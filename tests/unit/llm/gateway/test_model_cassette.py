@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ci_eval.llm.gateway import model_cassette
 from ci_eval.llm.gateway.answers import Answer
 from ci_eval.llm.gateway.cassette_lines import MAX_TEXT_CHARS, Place, digest_of_trial, shortened
-from ci_eval.llm.gateway.model_cassette import ModelCassette, TooLongError
+from ci_eval.llm.gateway.model_cassette import ModelCassette, UnfitError
 from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import TrialKey
 from ci_eval.text.redact import Secrets
@@ -207,7 +207,7 @@ def test_long_texts_of_a_request_are_cut_and_still_differ():
 def test_an_answer_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(model_cassette, "MAX_LINE_BYTES", 1000)
     add(opened(tmp_path / "c.jsonl"), place(1), "x" * 200)
-    with pytest.raises(TooLongError):
+    with pytest.raises(UnfitError):
         # Fewer characters than bytes.
         add(opened(tmp_path / "c.jsonl"), place(2), "x" * 100 + "é" * 150)
 
