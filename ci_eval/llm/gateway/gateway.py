@@ -23,6 +23,7 @@ from ci_eval.llm.gateway.open_conversations import (
     Conversation,
     Process,
     RefusedCallError,
+    called_early,
     new_secret,
 )
 from ci_eval.llm.gateway.providers import (
@@ -118,7 +119,7 @@ class Gateway:
         process.conversations[number] = conversation
         process.has_begun = True
         if process.early:
-            conversation.refuse(TrialError("models", process.early))
+            conversation.refuse(TrialError("models", called_early(process.early)))
         self.conversations += 1
         return conversation
 
@@ -305,7 +306,6 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
         return
     if options.mode in ("record", "auto"):
         cassette.begin()
-    _check_keys(options, context.env)
     if has_key(options, context.env) or (options.mode == "auto" and len(cassette)):
         return
     keys = ", ".join(key for name in options.providers for key in PROVIDERS[name].keys)
@@ -313,20 +313,6 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
     if from_fork(context.env):
         hint = "pull requests from forks get no secrets: use `--models replay`"
     raise UsageError(f"agent {agent!r} calls models, but none of these is set: {keys}", hint=hint)
-
-
-def _check_keys(options: ModelOptions, env: Mapping[str, str]) -> None:
-    """Refuse keys and addresses that no request can contain.
-
-    Raises:
-        UsageError: one has a line end, for example.
-
-    """
-    for provider in map(PROVIDERS.__getitem__, options.providers):
-        for name in filter(None, (provider.key_variable(env), provider.address_variable(env))):
-            if not env[name].isascii() or not env[name].isprintable():
-                message = f"{name} contains a line end, or another character that is not allowed"
-                raise UsageError(message, hint="set it without that, for example without a newline")
 
 
 def _warn_of_damage(cassette: ModelCassette, context: RunContext) -> None:

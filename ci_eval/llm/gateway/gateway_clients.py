@@ -66,6 +66,9 @@ class CallingModels(Record):
         options = self.handled(context)
         if options and options.mode != "replay":
             for provider in (PROVIDERS[name] for name in options.providers):
+                key = provider.key_variable(context.env)
+                if key and not (context.env[key].isascii() and context.env[key].isprintable()):
+                    yield "models", f"the environment variable {key!r} has a line end or the like"
                 try:
                     address(provider.upstream(context.env))
                 except ValueError:  # its message has the value, which may be a key

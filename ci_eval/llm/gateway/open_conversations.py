@@ -205,6 +205,11 @@ def given_up(shown: str) -> str:
     return f"{shown}: the agent gave up before the rate limit allowed the call"
 
 
+def called_early(shown: str) -> str:
+    """Return the message about a call that belongs to no conversation."""
+    return f"{shown} was called before the conversation, for example by an import"
+
+
 @dataclass
 class Process:
     """One process of an agent."""
@@ -216,7 +221,7 @@ class Process:
     has_begun: bool = False
     """Whether any conversation was opened."""
     early: str = ""
-    """Message about a call before the first conversation, which makes all of them errors."""
+    """A call before the first conversation, which makes all of them errors; empty if none."""
 
     def outside(self, shown: str) -> str:
         """Return why the call `shown`, made outside any conversation, is not answered.
@@ -225,8 +230,8 @@ class Process:
         """
         if self.has_begun:
             return "the conversation is over"
-        self.early = f"{shown} was called before the conversation, for example by an import"
-        return self.early
+        self.early = shown
+        return called_early(shown)
 
     def of(self, mark: str | None) -> Conversation | None:
         """Return the conversation of a call with this mark; `None` if it is over.

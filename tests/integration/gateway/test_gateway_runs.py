@@ -231,7 +231,44 @@ def test_a_repeat_that_is_not_recorded_is_an_error(project, models):
 
     project.run("--models", "replay", "--repeats", "2")
 
-    assert [kind for kind, _ in project.errors().values()] == ["not_recorded"]
+    ((kind, said),) = project.errors().values()
+    assert kind == "not_recorded"
+    assert "recorded only for repeat 1 in models.jsonl, and this is repeat 2" in said
+
+
+def test_a_call_that_is_recorded_twice_with_different_answers_is_warned_of(project, models):
+    project.agent(PYTHON, "{mode: record, cassette: models.jsonl}")
+    project.with_keys(models)
+    project.run()
+    *lines, last = project.cassette()
+    both = [*lines, last, last.replace("question 2 #1", "another answer"), ""]
+    (project.folder / "models.jsonl").write_text("\n".join(both))
+
+    ended = project.run("--models", "replay")
+
+    assert "warning: models.jsonl has two answers to 1 call" in ended.err
+
+
+def test_a_key_with_a_line_end_is_named_before_a_run(project, models):
+    project.agent(PYTHON, "live")
+    project.with_keys(models)
+    project.set(OPENAI_API_KEY=KEYS["OPENAI_API_KEY"] + "\n")
+
+    for command in ("validate", "run"):
+        ended = project.ci_eval(command)
+        assert ended.code == 4
+        assert "the environment variable 'OPENAI_API_KEY' has a line end or the like" in ended.err
+
+
+def test_a_provider_that_asks_to_wait_for_long_is_not_waited_for(project, models):
+    project.agent(PYTHON, "live", cases=2)
+    project.with_keys(models)
+    busy = as_json({"error": {"message": "busy"}}, 429, headers={"retry-after": "86400"})
+    models.script.extend([busy, busy])
+
+    assert project.run().code == 6
+    ((kind, said), _) = project.errors().values()
+    assert (kind, "status 429, and asks to wait 86,400 s" in said) == ("connection", True)
 
 
 def test_auto_asks_only_for_what_is_missing(project, models):

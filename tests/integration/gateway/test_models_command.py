@@ -1,5 +1,7 @@
 """`ci-eval models` shows, cleans and checks cassettes."""
 
+import json
+
 import pytest
 from servers.models import Models
 from support.model_projects import CHAT, PYTHON, ModelProject
@@ -114,8 +116,23 @@ def test_a_request_with_a_long_text_or_a_secret_does_not_count_as_edited(project
     assert project.ci_eval("models", "check").code == 0
 
 
-def test_check_finds_what_looks_like_a_key(project, models):
-    key = "AIzaSy" + "A" * 33
+def test_check_names_trials_that_are_recorded_in_part(project, models):
+    recorded(project, models)
+    path = project.folder / "models.jsonl"
+    head, first, *others = path.read_text().splitlines()
+    trial = json.loads(first)["call"].partition("-")[0]
+    path.write_text("\n".join([head, f'{{"anew":"{trial}"}}', first, *others, ""]))
+
+    ended = project.ci_eval("models", "check")
+
+    assert ended.code == 1
+    assert "models.jsonl: calls of 1 trial (c0) are incomplete; record them again" in ended.err
+
+
+@pytest.mark.parametrize(
+    "key", ["AIzaSy" + "A" * 33, "hf_" + "a" * 34, f"eyJ{'a' * 20}.eyJ{'b' * 20}.{'c' * 20}"]
+)
+def test_check_finds_what_looks_like_a_key(project, models, key):
     recorded(project, models, CHAT + f"\n\ndef answer(message):\n    return ask({key!r})\n", 1)
 
     ended = project.ci_eval("models", "check")

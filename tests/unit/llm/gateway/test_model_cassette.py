@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,57 @@ def test_a_resumed_run_knows_which_trials_an_interrupted_one_began(tmp_path: Pat
     assert len(opened(path)) == 4
 
 
+def test_a_new_recording_takes_up_nothing_that_an_interrupted_one_left(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    writer = opened(path)
+    writer.anew(digest_of_trial(key()))
+    add(writer, place(1))
+    add(writer, place(1, of=key("other")), of=key("other"))
+    assert opened(path).partial == {digest_of_trial(key())}
+
+    opened(path).drop_partial()
+    resumed = ModelCassette(path, shown="c", secrets=SECRETS)
+    resumed.load(resumes=True)
+    assert not resumed.take_begun(digest_of_trial(key()))
+    assert (text_at(resumed, place(1)), len(resumed)) == (None, 1)
+
+
+def test_a_resumed_recording_that_ends_leaves_no_trial_as_unfinished(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    writer = opened(path)
+    writer.anew(digest_of_trial(key()))
+    add(writer, place(1))
+    resumed = ModelCassette(path, shown="c", secrets=SECRETS)
+    resumed.load(resumes=True)
+    add(resumed, place(1, of=key("other")), of=key("other"))
+    resumed.forget_begun()  # the trial had ended, so it is not run again
+    resumed.tidy()
+
+    assert "anew" not in path.read_text()
+    assert (opened(path).partial, len(opened(path))) == (set(), 2)
+
+
+def test_a_call_without_the_equal_one_before_it_belongs_to_a_part_of_a_trial(tmp_path: Path):
+    writer = opened(tmp_path / "c.jsonl")
+    add(writer, place(1, 1))
+    assert writer.partial == {digest_of_trial(key())}
+    add(writer, place(1, 0))
+    assert not writer.partial
+
+
+def test_a_file_that_another_process_sorts_is_indexed_again(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    writer = opened(path)
+    for case in ("z", "y"):
+        add(writer, place(1, of=key(case)), case, of=key(case))
+    reader = opened(path)
+    add(writer, place(1, of=key("a")), "a", of=key("a"))
+    writer.tidy()
+
+    assert [text_at(reader, place(1, of=key(case))) for case in ("y", "z")] == ["y", "z"]
+    assert not reader.damage
+
+
 def test_heads_name_the_trial_and_the_model_of_each_call(tmp_path: Path):
     path = tmp_path / "c.jsonl"
     writer = opened(path)
@@ -196,6 +248,22 @@ def test_known_secrets_are_not_written(tmp_path: Path):
 
     assert "hunter2" not in path.read_text()
     assert text_at(opened(path), place(1)) == "my key is [API_KEY]"
+
+
+@pytest.mark.parametrize(("parts", "fits"), [(3, False), (1, True)])
+def test_a_secret_that_a_stream_holds_in_pieces_is_not_written(tmp_path: Path, parts, fits):
+    path, secret = tmp_path / "c.jsonl", "hunter2-hunter2"
+    size = len(secret) // parts
+    texts = [secret[at : at + size] for at in range(0, len(secret), size)]
+    events = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in texts]
+    body = "".join(f"data: {json.dumps(each)}\n\n" for each in events).encode()
+    writer = opened(path)
+    writer.begin()
+    with nullcontext() if fits else pytest.raises(UnfitError, match="secret in pieces"):
+        writer.add(key(), place(1), {"model": "m"}, Answer(200, "text/event-stream", body))
+
+    assert ("[API_KEY]" in path.read_text()) == fits
+    assert len(opened(path)) == int(fits)
 
 
 def test_long_texts_of_a_request_are_cut_and_still_differ():
