@@ -173,6 +173,8 @@ def test_a_request_that_is_not_recorded_is_an_error_that_shows_the_nearest_one(p
     assert kind == "not_recorded"
     assert "this request is not recorded in models.jsonl" in message
     assert message.endswith("+ temperature: 0.5")
+    difference = (project.folder / "out/comment.md").read_text().partition("```diff\n")[2]
+    assert difference.partition("\n```")[0].endswith("+ temperature: 0.5")
 
 
 def test_a_miss_on_a_fork_asks_for_a_run_of_a_maintainer(project, models):
