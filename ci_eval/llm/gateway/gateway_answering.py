@@ -15,7 +15,12 @@ from ci_eval.llm.gateway.faults import fault_of, faulty, is_awaited
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.gateway.model_cassette import ModelCassette, UnfitError
 from ci_eval.llm.gateway.nearest_request import nearest
-from ci_eval.llm.gateway.open_conversations import Conversation, RefusedCallError, given_up
+from ci_eval.llm.gateway.open_conversations import (
+    Attempt,
+    Conversation,
+    RefusedCallError,
+    given_up,
+)
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.gateway.request_digest import digest_of, normalised
 from ci_eval.llm.gateway.spending import exceeded, limiter_of, of_run
@@ -169,7 +174,7 @@ class Answering:
             lambda: not request.transport or request.transport.is_closing(),
         )
         try:
-            passed = await self._ask(request, asked)
+            passed = await self._ask(request, asked, attempt)
         except TrialError as exc:
             attempt.fail(str(exc))
             raise
@@ -182,7 +187,7 @@ class Answering:
             self._record(asked, passed.answer)
         return passed.response
 
-    async def _ask(self, request: "Request", asked: Asked) -> "_Outcome":
+    async def _ask(self, request: "Request", asked: Asked, attempt: Attempt) -> "_Outcome":
         call, conversation = asked.call, asked.conversation
         run = of_run(asyncio.get_running_loop(), conversation.key.agent)
         # Serialized anew: a provider may resolve duplicate keys differently from us.
@@ -202,7 +207,7 @@ class Answering:
                 each.begin(estimate)
             try:
                 async with passed_on(call, body, self._net, self._context.env) as passing:
-                    response = await _passed(request, passing)
+                    response = await _passed(request, passing, attempt)
                 answer = passing.answer()
                 usage = self._usage(call, answer, seconds=time.monotonic() - began)
                 cost = estimate if usage.unpriced else usage.cost_usd
@@ -301,7 +306,7 @@ def _whole(answer: Answer, call: Call) -> "StreamResponse":
     return Response(status=answer.status, body=body, content_type=answer.type)
 
 
-async def _passed(request: "Request", passing: Passing) -> "StreamResponse":
+async def _passed(request: "Request", passing: Passing, attempt: Attempt) -> "StreamResponse":
     """Pass an answer on as it arrives; read all of it even if the client leaves."""
     from aiohttp.web import Response, StreamResponse
 
@@ -312,7 +317,7 @@ async def _passed(request: "Request", passing: Passing) -> "StreamResponse":
     response = StreamResponse(status=status, headers=headers)
     response.content_type = passing.type
     dropping = WithoutUsage() if passing.drops_usage else None
-    is_there = await _begun(response, request)
+    is_there = attempt.is_begun = await _begun(response, request)
     try:
         async for chunk in passing.chunks():
             is_there = is_there and await _written(

@@ -142,7 +142,7 @@ class ModelCassette:
 
     def drop_partial(self) -> None:
         """Remove the trials that an earlier recording left unfinished: a new one begins."""
-        if self._partial:
+        if self._partial and self._own is None:
             self._rewrite(lambda trial: trial not in self._partial)
 
     def forget_begun(self) -> None:

@@ -89,14 +89,14 @@ class Conversation:
     def take(self, request: str) -> int:
         """Return the number of a new request among equal ones.
 
-        A request whose client has left is repeated: both attempts have the same number.
+        If a client has left without any answer, an equal request is another attempt of its call.
         """
         if free := self.released.get(request):
             number = min(free)
             free.discard(number)
             return number
         for slot, attempt in self.underway.items():
-            if slot[0] == request and attempt.has_left():
+            if slot[0] == request and attempt.is_given_up:
                 attempt.is_repeated = True
                 del self.underway[slot]
                 self.given_up[slot] += 1
@@ -184,8 +184,15 @@ class Attempt:
     conversation: Conversation
     slot: Slot
     has_left: Callable[[], bool]
-    """Returns True if the client does not wait any longer."""
+    """Returns True if the client has closed the connection."""
+    is_begun: bool = False
+    """Whether the client got a part of the answer: clients leave a stream at its last event."""
     is_repeated: bool = False
+
+    @property
+    def is_given_up(self) -> bool:
+        """True if the client has left without any answer."""
+        return not self.is_begun and self.has_left()
 
     def fail(self, why: str) -> None:
         """Note that the call was not answered."""

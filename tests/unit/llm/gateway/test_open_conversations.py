@@ -61,7 +61,9 @@ def test_a_request_whose_client_has_left_is_repeated_under_its_number():
     conversation, left = Conversation(KEY), [False]
     first = conversation.begin(("r", conversation.take("r")), lambda: left[0])
     assert conversation.take("r") == 1
-    left[0] = True
+    left[0], first.is_begun = True, True  # it leaves a stream at its last event
+    assert not first.is_given_up
+    first.is_begun = False
     again = conversation.begin(("r", conversation.take("r")), lambda: False)
 
     assert (again.slot, first.is_repeated) == (("r", 0), True)
