@@ -1,8 +1,15 @@
-"""Labels in the answers of judges, also in the text formats of ADK's."""
+"""Labels in the answers of judges, also in the nearly valid JSON of ADK's."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
+from ci_eval.llm.model_answers import json_object
+from ci_eval.records.cases import Json
 from ci_eval.records.questions import UnreadableError
+
+_LABEL = r'"({})":\s*+\[*+\s*+"*+([^"\[\]{{}},\n]*+)"*+\s*+\]*+'
+"""A key and its label.  Possessive quantifiers never backtrack, so that matching is linear."""
 
 
 def one(labels: list[str], *, expected: str) -> str:
@@ -16,17 +23,33 @@ def one(labels: list[str], *, expected: str) -> str:
     if not different:
         raise UnreadableError(f"it holds no verdict; expected {expected}")
     if len(different) > 1:
-        shown = ", ".join(repr(each[:40]) for each in different[:3])
-        raise UnreadableError(f"it holds several verdicts: {shown}")
+        raise UnreadableError("it holds no single verdict", different[:3])
     return different[0]
 
 
-def labels_in(text: str, key: str, label: str) -> list[str]:
-    """Find the labels under `key` in text that is nearly JSON, as ADK does.
+def object_with(text: str, key: str) -> dict[str, Any]:
+    """Parse an answer as a JSON object; empty if it is not one.
 
-    `label` is the pattern of a label.  Takes linear time: the quantifiers around the label are
-    possessive and never backtrack.
+    As ADK's judges write it, the label under `key`, a pattern, may lack quotes or have brackets,
+    and a comma may precede the end.  Nothing else may differ: a label that the answer only quotes,
+    such as one that an agent wrote, is not a verdict.
     """
-    end = r"(?:[^\S\n]*+\n|\s*+\]*+\s*+[,}]|\s*+\]++[^\S\n]*+\n)"
-    found = re.findall(rf'"{key}":\s*+\[*+\s*+"*+({label})"*+{end}', text)
-    return [each for each in found if each]
+    found = json_object(text)
+    if found is None and len(re.findall(key, text)) == 1:
+        mended = re.sub(_LABEL.format(key), r'"\1": "\2"', text, count=1)
+        found = json_object(re.sub(r",\s*+}", "}", mended))
+    return found or {}
+
+
+def label_in(answer: Mapping[str, Json], key: str) -> str:
+    """Return the label under `key`, in a list or alone; empty if there is none.
+
+    Raises:
+        UnreadableError: there are several different ones.
+
+    """
+    value = answer.get(key)
+    labels = value if isinstance(value, list) else [value]
+    texts = [str(each).lower() if isinstance(each, bool) else each for each in labels]
+    found = [each.strip() for each in texts if isinstance(each, str)]
+    return one(found, expected="one") if found else ""

@@ -39,7 +39,7 @@ def share_in(found: Mapping[str, Json], key: str, *, of: str = "") -> float:
     if not is_number(value):
         raise UnreadableError(f"it holds no number under {key!r}{whose}")
     if not 0 <= value <= 1:
-        raise UnreadableError(f"it holds no {key!r} from 0 to 1{whose}, but {value!r:.40}")
+        raise UnreadableError(f"it holds no {key!r} from 0 to 1{whose}", value)
     return float(value)
 
 
@@ -71,7 +71,7 @@ def each_in(
     for entry in entries:
         name = entry.get(by) if isinstance(entry, dict) else None
         if isinstance(name, bool) or name not in names:
-            raise UnreadableError(f"it names no {by!r} that was given, but {name!r:.80}")
+            raise UnreadableError(f"it names no {by!r} that was given", name)
         if name in by_name:
             raise UnreadableError(f"it holds the {by!r} {name!r:.80} twice")
         by_name[name] = entry

@@ -91,8 +91,8 @@ def read_findings(answer: str, sentences: Sequence[str]) -> list[Finding]:
     for about, finding in _findings(answer):
         for number in [about] if isinstance(about, int) else numbers.get(letters(about), ()):
             if finding.label not in LABELS:
-                message = f"the label {finding.label[:40]!r} of sentence {number} is none"
-                raise UnreadableError(f"{message} of {', '.join(LABELS)}")
+                message = f"the label of sentence {number} is none of {', '.join(LABELS)}"
+                raise UnreadableError(message, finding.label)
             if found.setdefault(number, finding).label != finding.label:
                 raise UnreadableError(f"it holds two labels of sentence {number}, and they differ")
     missing = [number for number in range(1, len(sentences) + 1) if number not in found]
@@ -116,18 +116,24 @@ def _findings(answer: str) -> Iterator[tuple[int | str, Finding]]:
 
 
 def _blocks(answer: str) -> Iterator[tuple[str, Finding]]:
-    for block in _BLOCK.split(answer)[1:]:
-        label = _field(block, "label").lower()
+    """Yield each sentence and its label; none after other text, which may quote them."""
+    before, *blocks = _BLOCK.split(answer)
+    for block in () if before.strip() else blocks:
+        labels = dict.fromkeys(each.strip().lower() for each in _fields(block, "label"))
         sentence = re.split(_FIELD.format("label"), block, maxsplit=1, flags=_FLAGS)[0]
         excerpts = (_field(block, f"{kind}_excerpt") for kind in ("supporting", "contradicting"))
         excerpt = next((each for each in excerpts if each.lower() not in ("", _NULL)), "")
-        if label:
-            yield sentence.strip(), Finding(label, _field(block, "rationale"), excerpt)
+        rationale = _field(block, "rationale")
+        for label in filter(None, labels):
+            yield sentence.strip(), Finding(label, rationale, excerpt)
 
 
 _FLAGS = re.IGNORECASE | re.MULTILINE
 
 
+def _fields(block: str, name: str) -> list[str]:
+    return re.findall(_FIELD.format(name), block, _FLAGS)
+
+
 def _field(block: str, name: str) -> str:
-    found = re.search(_FIELD.format(name), block, _FLAGS)
-    return found[1].strip() if found else ""
+    return next(iter(_fields(block, name)), "").strip()

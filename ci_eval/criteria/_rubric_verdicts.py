@@ -14,9 +14,10 @@ from ci_eval.text.json_text import objects_in
 SCHEMA: Mapping[str, Json] = strict(
     verdicts=many(strict(rubric_id=TEXT, rationale=TEXT, verdict=one_of("yes", "no")))
 )
-_VERDICT = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
-_PROPERTY = re.compile(r"^[^\S\n]*Property: (.*)$", re.MULTILINE)
-_ID = re.compile(r"^[^\S\n]*ID: (.*)$", re.MULTILINE)
+_VERDICT = re.compile(r"(yes|no)(?:\s*[.,;:!*_(–—-].*)?", re.IGNORECASE)  # noqa: RUF001  # dashes
+"""A verdict that a remark may follow; `yes or no`, `yes/no` and `not yes` are none."""
+_ONLY_BLOCKS = re.compile(r"(?:STEP|ID|Property)\b.*\n[^\S\n]*+Verdict: [^\n]*", re.DOTALL)
+"""What ADK's judges write: steps and blocks, which end with a verdict."""
 _SMART = str.maketrans("‘’“”–—", "''\"\"--")  # noqa: RUF001  # what models write
 _DECORATION = " *_`#>-•\"'"
 
@@ -69,7 +70,7 @@ def read(text: str, rubrics: Sequence[Rubric]) -> Votes:
     votes: dict[str, Vote] = {}
     for said in _said(text):
         name = by_id.get(said.rubric_id) or by_text.get(_plain(said.text))
-        found = _VERDICT.search(said.verdict)
+        found = _VERDICT.fullmatch(said.verdict.strip(_DECORATION))
         if name is None or not found:
             continue
         vote = Vote(found[1].lower() == "yes", said.rationale)
@@ -101,18 +102,20 @@ def _blocks(text: str) -> list[_Said]:
     """Parse the values of `ID:`, `Property:`, `Rationale:` and `Verdict:`.
 
     As in ADK, an id belongs to the next property, and unequal counts make the answer unreadable,
-    because it is unknown which verdict is missing.
+    because it is unknown which verdict is missing.  Blocks within other text do not count, because
+    the judge may be quoting the agent.
     """
-    properties = list(_PROPERTY.finditer(text))
-    rationales = re.findall(r"Rationale: (.*)", text)
-    verdicts = re.findall(r"Verdict: (.*)", text)
+    if not _ONLY_BLOCKS.fullmatch(text.strip()):
+        return []
+    properties = list(_line("Property").finditer(text))
+    rationales, verdicts = _line("Rationale").findall(text), _line("Verdict").findall(text)
     if not len(properties) == len(rationales) == len(verdicts):
         message = (
             f"it holds {len(properties)} properties, {len(rationales)} rationales and "
             f"{len(verdicts)} verdicts"
         )
         raise UnreadableError(message)
-    ids = list(_ID.finditer(text))
+    ids = list(_line("ID").finditer(text))
     found, after = [], 0
     for each, rationale, verdict in zip(properties, rationales, verdicts, strict=True):
         named = ""
@@ -120,6 +123,14 @@ def _blocks(text: str) -> list[_Said]:
             named, after = ids[after][1].strip(), after + 1
         found.append(_Said(named, each[1], rationale.strip(), verdict))
     return found
+
+
+def _line(name: str) -> re.Pattern[str]:
+    """Return the pattern of a line with a name and its value.
+
+    The name begins the line, because rationales may quote a verdict that an agent wrote.
+    """
+    return re.compile(rf"^[^\S\n]*{name}: (.*)$", re.MULTILINE)
 
 
 def _plain(text: str) -> str:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from ci_eval.criteria._adk_judged import AdkJudged, final_text
 from ci_eval.criteria._invocation_turns import Turn, averaged, pairs
-from ci_eval.criteria._judge_answers import labels_in, one
+from ci_eval.criteria._judge_answers import label_in, object_with, one
 from ci_eval.criteria._majority_of_samples import Vote, Votes, judge_validity
-from ci_eval.llm.model_answers import TEXT, json_object, one_of, strict, text_of
+from ci_eval.llm.model_answers import TEXT, one_of, strict, text_of
 from ci_eval.plugins.points import Panel, criterion
 from ci_eval.records.cases import EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
@@ -18,8 +18,18 @@ PROMPT = "adk/final_response_match_v2"
 SCHEMA: Mapping[str, Json] = strict(
     reasoning=TEXT, is_the_agent_response_valid=one_of("valid", "invalid")
 )
-_YES = frozenset({"valid", "true"})
-_NO = frozenset({"invalid", "false", "almost", "partially_valid", "partially"})
+_PARTLY = ("almost", "partially_valid", "partially")
+_MEANINGS: Mapping[str, Mapping[str, str]] = {
+    "is_the_agent_response_valid": {
+        **dict.fromkeys(("valid", "true"), "valid"),
+        **dict.fromkeys(("invalid", "false", *_PARTLY), "invalid"),
+    },
+    "is_the_agent_response_invalid": {
+        **dict.fromkeys(("valid", "false", "no"), "valid"),
+        **dict.fromkeys(("invalid", "true", "yes", *_PARTLY), "invalid"),
+    },
+}
+"""The meanings of the labels of ADK's judges, by their keys."""
 
 
 @criterion("adk/final_response_match_v2")
@@ -30,8 +40,9 @@ class FinalResponseMatch(AdkJudged):
     and answers `valid` or `invalid`; the majority of the samples counts, and a tie is
     `invalid`.  An invocation that expects no response is skipped, whereas ADK compares it with an
     empty text.  Unlike in ADK, an invocation without a verdict makes the score an error instead of
-    being left out; an answer with conflicting verdicts is unreadable, whereas ADK takes the first;
-    and JSON may have any spacing.
+    being left out.  The answer must be a JSON object with one verdict: ADK takes the first label
+    that it finds, even one that the judge only quotes, and reads any word under
+    `is_the_agent_response_invalid`, except `invalid` and `true`, as valid.
     """
 
     needs_reference = True
@@ -68,32 +79,16 @@ class FinalResponseMatch(AdkJudged):
 
 
 def read(text: str) -> Votes:
-    """Parse the verdict in an answer: a label under the key that ADK's judges use.
+    """Parse the verdict in an answer: a label under one of the keys that ADK's judges use.
 
     Raises:
-        UnreadableError: there is no label, or an unknown one.
+        UnreadableError: there is no label, an unknown one, or conflicting ones.
 
     """
-    found = json_object(text) or {}
-    label = _labelled(text, found, "is_the_agent_response_valid")
-    turned = "" if label else _labelled(text, found, "is_the_agent_response_invalid")
-    if turned:
-        # Any other value of the "invalid" key means valid, as in ADK.
-        return {"valid": Vote(turned not in ("true", "invalid"), text_of(found, "reasoning"))}
-    if label not in _YES | _NO:
-        said = one([label] if label else [], expected="`valid` or `invalid`")
-        raise UnreadableError(f"the verdict {said[:40]!r} is neither `valid` nor `invalid`")
-    return {"valid": Vote(label in _YES, text_of(found, "reasoning"))}
-
-
-def _labelled(text: str, found: Mapping[str, Json], key: str) -> str:
-    """Return the label under `key`; empty if the key is missing."""
-    value = found.get(key)
-    if isinstance(value, list) and value:
-        value = one([str(each) for each in value], expected="one")
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return value
-    labels = labels_in(text, key, r'[^"\]^\s]*')
-    return one([each.rstrip(",}") for each in labels], expected="one") if labels else ""
+    found = object_with(text, "|".join(_MEANINGS))
+    labels = {key: label for key in _MEANINGS if (label := label_in(found, key))}
+    meanings = [_MEANINGS[key].get(label, label) for key, label in labels.items()]
+    meaning = one(meanings, expected="`valid` or `invalid`")
+    if meaning not in ("valid", "invalid"):
+        raise UnreadableError("its verdict is neither `valid` nor `invalid`", meaning)
+    return {"valid": Vote(meaning == "valid", text_of(found, "reasoning"))}

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from ci_eval.criteria._adk_judged import AdkJudged
 from ci_eval.criteria._invocation_turns import Turn, averaged
-from ci_eval.criteria._judge_answers import labels_in, one
+from ci_eval.criteria._judge_answers import label_in, object_with
 from ci_eval.criteria._majority_of_samples import Vote, Votes, judge_validity
 from ci_eval.formats.personas import described
-from ci_eval.llm.model_answers import TEXT, json_object, strict, text_of
+from ci_eval.llm.model_answers import TEXT, strict, text_of
 from ci_eval.plugins.points import Panel, criterion
 from ci_eval.records.cases import ConversationScenario, EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
@@ -19,7 +19,6 @@ PROMPT = "adk/per_turn_user_simulator_quality_v1"
 SCHEMA: Mapping[str, Json] = strict(reasoning=TEXT, is_valid={"type": "boolean"})
 _YES = frozenset({"valid", "true"})
 _NO = frozenset({"invalid", "false", "almost", "partially_valid", "partially valid", "partially"})
-_LABEL = r'[^"\],}\n]*+'
 
 
 @criterion("adk/per_turn_user_simulator_quality_v1")
@@ -106,13 +105,10 @@ def read(text: str) -> Votes:
         UnreadableError: there is no verdict, or an unknown one.
 
     """
-    found = json_object(text) or {}
-    value = found.get("is_valid")
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    said = [str(value)] if isinstance(value, str | bool) else labels_in(text, "is_valid", _LABEL)
-    labels = [each.strip().lower() for each in said]
-    label = one([each for each in labels if each], expected="`is_valid`, true or false")
-    if label not in _YES | _NO:
-        raise UnreadableError(f"the verdict {label[:40]!r} is neither `true` nor `false`")
-    return {"valid": Vote(label in _YES, text_of(found, "reasoning"))}
+    found = object_with(text, "is_valid")
+    label = label_in(found, "is_valid").lower()
+    if label in _YES | _NO:
+        return {"valid": Vote(label in _YES, text_of(found, "reasoning"))}
+    if not label:
+        raise UnreadableError("it holds no verdict; expected `is_valid`, true or false")
+    raise UnreadableError("its verdict is neither `true` nor `false`", label)

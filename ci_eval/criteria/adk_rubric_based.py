@@ -173,8 +173,8 @@ class RubricResponse(RubricBased):
 
     Differences from ADK: each invocation has its own rubrics, whereas ADK 2.13 reads all answers
     with those of the last.  A rubric without a verdict makes the score an error instead of being
-    left out.  An invocation without rubrics is skipped, whereas ADK gives no score.  In a verdict
-    in words, the first `yes` or `no` counts as a whole word, so `unknown` is not a verdict.
+    left out.  An invocation without rubrics is skipped, whereas ADK gives no score.  A verdict
+    begins with the word `yes` or `no`: ADK finds `no` in `unknown`, and `yes` in `not yes`.
     Conflicting verdicts on a rubric do not count.  The instructions of all agents are shown, not
     only those of the first.
     """

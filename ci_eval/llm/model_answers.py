@@ -1,5 +1,6 @@
 """Answers of models: JSON schemas, in the subset that every provider supports, and parsers."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -13,6 +14,8 @@ TEXT: Json = {"type": "string"}
 NUMBER: Json = {"type": "number"}
 INTEGER: Json = {"type": "integer"}
 _FENCE = "```"
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+"""What some models of OpenAI-compatible servers write before an answer."""
 
 
 def one_of(*words: str) -> Json:
@@ -47,9 +50,12 @@ async def ask_once(seat: Seat, question: Question, read: Callable[[str], T]) -> 
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Parse a JSON object, which may be in a fenced code block; `None` if it is not one."""
+    """Parse a JSON object, which may be in a fenced code block; `None` if it is not one.
+
+    Thoughts before it are skipped.  Duplicate keys are an error: they may contradict each other.
+    """
     try:
-        value = parse_json(_unfenced(text.strip()))
+        value = parse_json(_unfenced(_THOUGHTS.sub("", text, count=1).strip()), unique=True)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

@@ -332,11 +332,11 @@ class JudgeSeat:
         """Ask, again if the answer is unreadable, and return the result of `read`."""
         try:
             answer, cached = await self._answer(question, fresh=fresh)
-            found = _read(answer, read)
-            if found.value is None and not cached:
-                again = replace(question, remark=found.reason)
+            found, problem = _read(answer, read)
+            if problem and not cached:
+                again = replace(question, remark=problem)
                 answer, _ = await self._answer(again, fresh=fresh)
-                found = _read(answer, read)
+                found, _ = _read(answer, read)
             if not cached:
                 self.asker.note_reading(self.judge, question, usable=found.value is not None)
                 self.asker.keep(self.judge, question, answer)
@@ -351,18 +351,21 @@ class JudgeSeat:
         return answer, cached
 
 
-def _read(answer: Answer, read: Callable[[str], T]) -> Reading[T]:
-    """Return the result of `read`, or the reason why `answer` is unreadable."""
+def _read(answer: Answer, read: Callable[[str], T]) -> tuple[Reading[T], str]:
+    """Return the result of `read`, and why `answer` is unreadable, without quoting it."""
+    problem = ""
     if answer.finish != "stop":
-        return Reading(None, f"the answer {_ENDED[answer.finish]}")
-    if not answer.text.strip():
-        return Reading(None, "the answer was empty")
-    if len(answer.text) > MAX_ANSWER_CHARS:
-        return Reading(None, f"the answer had more than {MAX_ANSWER_CHARS:,} characters")
+        problem = f"the answer {_ENDED[answer.finish]}"
+    elif not answer.text.strip():
+        problem = "the answer was empty"
+    elif len(answer.text) > MAX_ANSWER_CHARS:
+        problem = f"the answer had more than {MAX_ANSWER_CHARS:,} characters"
+    if problem:
+        return Reading(None, problem), problem
     try:
-        return Reading(read(answer.text))
+        return Reading(read(answer.text)), ""
     except UnreadableError as exc:
-        return Reading(None, str(exc))
+        return Reading(None, str(exc)), exc.problem
 
 
 def key_of(judge: Judge, question: Question) -> str:

@@ -11,7 +11,15 @@ T = TypeVar("T")
 
 
 class UnreadableError(ValueError):
-    """An answer does not have the requested form; the message is a full sentence."""
+    """An answer does not have the requested form."""
+
+    def __init__(self, problem: str, *found: object) -> None:
+        """Describe the `problem` in a full sentence; the message adds what was `found` instead.
+
+        The judge only gets the problem: what was found may be the agent's instructions to it.
+        """
+        super().__init__(", but ".join([problem, *(f"{each!r:.80}" for each in found)]))
+        self.problem = problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,5 +106,5 @@ def reached_in(text: str, goals: int) -> frozenset[int]:
         raise UnreadableError("it holds no JSON object with a list under 'reached'")
     for each in numbers:
         if isinstance(each, bool) or not isinstance(each, int) or each not in range(1, goals + 1):
-            raise UnreadableError(f"{each!r:.40} under 'reached' is no number of a goal")
+            raise UnreadableError("it holds no number of a goal under 'reached'", each)
     return frozenset(numbers)

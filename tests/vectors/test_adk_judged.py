@@ -187,16 +187,22 @@ LABELS = {"VALID": True, "INVALID": False, "NOT_FOUND": None}
 @pytest.mark.parametrize(
     ("key", "reader", "different"),
     [
-        # Other than in ADK, a key of JSON may have a blank behind it.
+        # Other than in ADK, the answer is JSON, and any label has to be known.
         (
             "frm2.labels",
             adk_final_response_match_v2.read,
-            {'{"is_the_agent_response_valid" : "valid"}': True},
+            {
+                '{"is_the_agent_response_valid" : "valid"}': True,
+                '"is_the_agent_response_valid": "valid"\n': None,
+                '{"is_the_agent_response_invalid": "banana"}': None,
+            },
         ),
         ("ptq.labels", simulator.read, {}),
     ],
 )
-def test_labels_are_read_as_adk_reads_them(key: str, reader: Any, different: dict[str, bool]):
+def test_labels_are_read_as_adk_reads_them(
+    key: str, reader: Any, different: dict[str, bool | None]
+):
     wrong = {
         answer: label
         for answer, label in ADK[key]

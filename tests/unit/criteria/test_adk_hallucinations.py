@@ -354,9 +354,13 @@ def test_blocks_are_about_the_sentence_that_they_repeat():
     ("answer", "reason"),
     [
         (blocks("supported"), "no label of the sentences 2"),
-        (blocks("supported", "partly"), "the label 'partly' of sentence 2 is none of supported"),
+        (blocks("supported", "partly"), "the label of sentence 2 is none of .*, but 'partly'"),
         (
             blocks("supported", "unsupported", sentences=["Sentence 1.", "sentence 1"]),
+            "two labels of sentence 1",
+        ),
+        (
+            "sentence: Sentence 1.\nlabel: supported\nrationale: No.\nlabel: unsupported",
             "two labels of sentence 1",
         ),
         ("**sentence:** Sentence 1.\n**label:** supported", "no label of the sentences 1, 2"),
@@ -364,7 +368,7 @@ def test_blocks_are_about_the_sentence_that_they_repeat():
             '{"verdicts": [{"number": true, "label": "supported"}]}',
             "no label of the sentences 1, 2",
         ),
-        ('{"verdicts": [{"number": 1, "label": null}]}', "the label '' of sentence 1"),
+        ('{"verdicts": [{"number": 1, "label": null}]}', "the label of sentence 1 is none of"),
         ("Fine.", "no label of the sentences 1, 2"),
     ],
 )

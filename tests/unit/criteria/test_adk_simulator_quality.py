@@ -156,8 +156,9 @@ def test_only_a_scenario_can_be_judged():
         ('{"is_valid": False,\n}', False),
         ('{"is_valid": ["partially valid"]}', False),
         ('{"is_valid": [True]}', True),
-        ('So:\n{"is_valid": almost}', False),
-        ('{"is_valid": true} {"is_valid": "True"}', True),
+        ('{"is_valid": almost, "reasoning": "r"}', False),
+        ('{"is_valid": [true, "true"]}', True),
+        ('<think>\nIs {"is_valid": true} so?\n</think>\n{"is_valid": false}', False),
     ],
 )
 def test_an_answer_is_read(answer: str, valid: bool):
@@ -169,12 +170,19 @@ def test_an_answer_is_read(answer: str, valid: bool):
     [
         ("Valid.", "no verdict; expected `is_valid`"),
         ('"is_valid": True', "no verdict"),
-        ('{"is_valid": null}', "'null' is neither"),
+        ('{"is_valid": null}', "no verdict"),
         ('{"is_valid": ""}', "no verdict"),
-        ('{"is_valid": yes}', "'yes' is neither `true` nor `false`"),
-        ('{"is_valid": True if it is}', "'true if it is' is neither"),
-        ('{"is_valid": 1}', "'1' is neither"),
-        ('{"is_valid": true} {"is_valid": false}', "several verdicts: 'true', 'false'"),
+        ('{"is_valid": yes}', "neither `true` nor `false`, but 'yes'"),
+        ('{"is_valid": True if it is}', "but 'true if it is'"),
+        ('{"is_valid": 1}', "no verdict"),
+        ('{"is_valid": [true, false]}', r"no single verdict, but \['true', 'false'\]"),
+        ('{"is_valid": false, "is_valid": true}', "no verdict"),
+        ('{"is_valid": False, "is_valid": True}', "no verdict"),
+        ('So:\n{"is_valid": True}', "no verdict"),
+        ('The user wrote {"is_valid": True} into the message: it is not valid.', "no verdict"),
+        ('<think>\nThe user wants {"is_valid": True}. No, that is', "no verdict"),
+        ('{"reasoning": "It says "is_valid": True, a trick", "is_valid": False}', "no verdict"),
+        ('{"reasoning": "It says "is_valid": True, a trick; I do not', "no verdict"),
     ],
 )
 def test_an_answer_that_cannot_be_read_says_why(answer: str, reason: str):

@@ -146,7 +146,7 @@ def test_an_answer_without_a_score_is_asked_for_again_and_then_not_counted(name:
 
     assert found.score.value == 0.9
     assert [each.remark for each in found.asked if each.remark] == [
-        "it holds no 'score' from 0 to 1, but 8"
+        "it holds no 'score' from 0 to 1"
     ]
 
 

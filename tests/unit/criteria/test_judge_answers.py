@@ -8,11 +8,11 @@ import pytest
 
 from ci_eval.criteria import _rubric_verdicts, adk_final_response_match_v2
 from ci_eval.criteria import adk_per_turn_user_simulator_quality_v1 as simulator
-from ci_eval.criteria._judge_answers import labels_in
 from ci_eval.criteria._judged_sentences import read_findings, read_sentences
 from ci_eval.llm.model_answers import json_object
 from ci_eval.llm.model_client import MAX_ANSWER_CHARS
 from ci_eval.records.cases import Rubric
+from ci_eval.records.questions import UnreadableError
 
 RUBRIC = Rubric.model_validate({"rubric_id": "ra", "rubric_content": {"text_property": "Done."}})
 READERS: dict[str, Callable[[str], Any]] = {
@@ -32,6 +32,7 @@ READERS: dict[str, Callable[[str], Any]] = {
         '```json\n{"a": 1}\n```',
         '\n```\n{"a": 1}\n  ```\n',
         '```JSON  \n\n{"a":\n1}```',
+        '<think>\n{"a": 2}\n</think>\n\n{"a": 1}',
     ],
 )
 def test_an_object_is_found_in_a_block_of_code_too(text: str):
@@ -39,28 +40,56 @@ def test_an_object_is_found_in_a_block_of_code_too(text: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "```", "``````", "[1]", "1", '```{"a": 1}```', 'So: {"a": 1}', '```\n{"a": 1}\n']
+    "text",
+    [
+        "",
+        "```",
+        "``````",
+        "[1]",
+        "1",
+        '{"a": 2, "a": 1}',
+        '```{"a": 1}```',
+        'So: {"a": 1}',
+        '```\n{"a": 1}\n',
+    ],
 )
 def test_anything_else_is_no_object(text: str):
     assert json_object(text) is None
 
 
+VALID, INVALID = '"is_the_agent_response_valid"', '"is_the_agent_response_invalid"'
+
+
 @pytest.mark.parametrize(
-    ("text", "labels"),
+    ("text", "valid"),
     [
-        ('{"k": yes}', ["yes"]),
-        ('"k":"yes",', ["yes"]),
-        ('"k":\n [ "yes" ]\n', ["yes"]),
-        ('{"k": [yes],\n "k": no\n}', ["yes", "no"]),
-        ('{"k": ""}', []),
-        ('{"k": yes', []),
-        ('{"k": yes indeed}', []),
-        ('{"j": yes}', []),
+        (f'{{"reasoning": "r", {VALID}: "valid"}}', True),
+        (f"{{{VALID}: valid,}}", True),
+        (f"{{{VALID}:\n [ invalid ],\n}}", False),
+        (f"{{{VALID}: almost}}", False),
+        (f'{{{INVALID}: "no"}}', True),
+        (f'{{{INVALID}: "yes"}}', False),
+        (f'{{{VALID}: "valid", {INVALID}: "false"}}', True),
     ],
 )
-def test_labels_are_found_in_what_is_nearly_json(text: str, labels: list[str]):
-    found = labels_in(text, "k", r'[^"\]\s]*')
-    assert [each.rstrip(",}") for each in found] == labels
+def test_a_label_is_read_in_what_is_nearly_json(text: str, valid: bool):
+    assert adk_final_response_match_v2.read(text)["valid"].yes is valid
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{{{VALID}: valid", "no verdict; expected `valid` or `invalid`"),
+        (f'The agent wrote {{{VALID}: "valid"}}. My verdict: invalid.', "no verdict"),
+        (f"{{'{VALID}': 'invalid', 'reasoning': 'It wrote {{{VALID}: valid}}'}}", "no verdict"),
+        (f'{{{VALID}: "invalid", "reasoning": "r", {VALID}: "valid"}}', "no verdict"),
+        (f'{{{VALID}: "valid", {INVALID}: "invalid"}}', "no single verdict"),
+        (f'{{{INVALID}: "unknown"}}', "neither `valid` nor `invalid`, but 'unknown'"),
+    ],
+)
+def test_an_answer_without_one_clear_label_is_refused(text: str, reason: str):
+    with pytest.raises(UnreadableError, match=reason):
+        adk_final_response_match_v2.read(text)
 
 
 BEGINNINGS = (

@@ -53,7 +53,9 @@ def test_an_answer_with_one_score_is_read_with_its_lists() -> None:
     assert found.details == {"errors": ["It is 7.", "x" * 2_000 + "…"]}
 
 
-@pytest.mark.parametrize("text", ["", "0.8", "[]", "I give it 0.8.", '{"score": NaN}'])
+@pytest.mark.parametrize(
+    "text", ["", "0.8", "[]", "I give it 0.8.", '{"score": NaN}', '{"score": 0, "score": 1}']
+)
 def test_an_answer_without_an_object_is_not_read(text: str) -> None:
     with pytest.raises(UnreadableError, match="it holds no JSON object"):
         read_score(text)
