@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ci_eval.config.config_document import DocumentReader
-from ci_eval.llm.judge_settings import JudgeOptions, Judging, Simulation
+from ci_eval.llm.judge_settings import JudgeOptions, Judging, Simulation, identity
 from ci_eval.llm.prompts import SUFFIX, Prompts
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Judge, Simulator
@@ -51,15 +51,17 @@ class _Reader(DocumentReader):
             if rest or "provider" in own
             else None
         )
-        jury = tuple(
-            judge
-            for number, given in enumerate(options.jury)
-            if (judge := self._juror(given, ("judge", "jury", number)))
-        )
+        jury: list[Judge] = []
+        for number, given in enumerate(options.jury):
+            judge = self._juror(given, ("judge", "jury", number))
+            if judge and identity(judge) in map(identity, jury):
+                message = "has the model and settings of another judge, whose answers it would get"
+                self.problem(message, ("judge", "jury", number))
+            jury += [judge] if judge else []
         if default and jury:
             message = "replaces the single judge; remove its provider and options, or the jury"
             self.problem(message, ("judge", "jury"))
-        return Judging(options, default, jury, self._prompts(options.prompts))
+        return Judging(options, default, tuple(jury), self._prompts(options.prompts))
 
     def simulation(self, raw: Any, default: Simulator, usual: str) -> Simulation:
         """Read the block `raw`; without one, return the `default`."""

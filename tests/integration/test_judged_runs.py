@@ -383,6 +383,10 @@ def test_a_cassette_from_another_version_is_refused_with_the_way_out(project: Pr
             "{provider: gemini, jury: [{model: gemini-x}]}",
             "judge.jury: replaces the single judge; remove its provider and options, or the jury",
         ),
+        (
+            "{jury: [{model: gemini-x}, {model: gpt-x}, {model: gemini-x}]}",
+            "judge.jury[2]: has the model and settings of another judge",
+        ),
         ("{env_file: nowhere.env}", "nowhere.env"),
         ("{cassette: ci-eval.yaml}", "ci-eval.yaml is not a ci-eval cassette"),
         ("{provider: scripted, answers: []}", "judge.answers"),
