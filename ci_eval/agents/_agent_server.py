@@ -19,7 +19,7 @@ from ci_eval.llm.gateway.gateway_clients import CallingModels, Models, behind_ga
 from ci_eval.llm.gateway.providers import KEYS
 from ci_eval.plugins.points import Session
 from ci_eval.records.cases import Record
-from ci_eval.records.errors import FailureKind, TrialError
+from ci_eval.records.errors import FailureKind, TrialError, UsageError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, find_agent_program, refused
@@ -86,8 +86,17 @@ class ServedAgent(CallingModels, NetworkAgent, _Startable):
     type_name: ClassVar[str]
 
     def of_base(self) -> Self | None:
-        """Return the agent on the server that is started from the merge base, or at `base`."""
+        """Return the agent on the server that is started from the merge base, or at `base`.
+
+        Raises:
+            UsageError: the servers of both arms would need the same port.
+
+        """
         if self.launched is not None:
+            address = getattr(self, self.type_name)
+            if PORT not in (address or PORT):
+                message = f"the server of the change is started at {address}, too"
+                raise UsageError(f"{message}; use `{PORT}` for a free port")
             return self
         return self.model_copy(update={self.type_name: self.base}) if self.base else None
 
@@ -243,6 +252,8 @@ class Server:
     async def _stop_process(self) -> None:
         if self._child is not None:
             await self._child.stop()
+        for port in [port for port, server in _fixed.items() if server is self]:
+            del _fixed[port]
 
     @property
     def _has_ended(self) -> bool:
@@ -260,7 +271,7 @@ class Server:
         return await self._start_once()
 
     async def _start_once(self) -> str:
-        port = _port(self._address)
+        port = self._port()
         self._exited.clear()
         deadline = asyncio.get_running_loop().time() + self._options.start_timeout_s
         self._child = child = Child(None, self._exited.set)
@@ -271,6 +282,19 @@ class Server:
         address = self._address.replace(PORT, str(port)).rstrip("/")
         await self._until_ready(address, port, child, deadline)
         return address
+
+    def _port(self) -> int:
+        """Return the port to start it on.
+
+        Raises:
+            TrialError: it is in use.
+
+        """
+        port = _port(self._address)
+        if PORT not in self._address and _fixed.setdefault(port, self) is not self:
+            message = f"another server of this run is started on port {port}, too"
+            raise TrialError("start", f"{message}; use `{PORT}` for a free port")
+        return port
 
     async def _until_ready(self, address: str, port: int, child: Child, deadline: float) -> None:
         while True:
@@ -308,6 +332,8 @@ class _TakenError(TrialError):
     """Another process took the port before the server did."""
 
 
+_fixed: dict[int, Server] = {}
+"""The servers on fixed ports, by port.  A second one would take the first one for itself."""
 _offsets = count(os.getpid() * 37)  # so that concurrent processes begin at different ports
 
 

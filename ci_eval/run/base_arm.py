@@ -9,6 +9,7 @@ has it with the same content.
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -130,7 +131,9 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     config = configuration.load(path, shown=f"{commit[:7]}:{planned.config.shown}", context=own)
     own = handed_secrets.with_secrets(own, config)
     before = plan(config, own, repeats=1)
-    agents = with_models(_agents(planned, before), partial(_of_base, planned, own.models_mode))
+    own_agents = _agents(planned, before)
+    _refuse_paths_of_change(own_agents, str(context.clone.top))
+    agents = with_models(own_agents, partial(_of_base, planned, own.models_mode))
     pairs = {pair: criteria for pair, criteria in planned.pairs.items() if pair[0] in agents}
     known = {trial.key.place: trial.fingerprint for trial in before.trials()}
     trials = replace(planned, pairs=pairs, repeats=1).trials()
@@ -176,6 +179,20 @@ def _answers(agent: Agent, context: RunContext) -> str:
         return ""
     with cassette.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _refuse_paths_of_change(agents: Mapping[str, Agent], top: str) -> None:
+    """Refuse agents that name the work tree of the change, whose code they would run.
+
+    Raises:
+        NoBaseArmError: one does.
+
+    """
+    named = re.compile(rf"{re.escape(top)}(?![\w.-])")
+    for name, agent in agents.items():
+        if named.search(agent.model_dump_json(by_alias=True)):
+            message = f"the agent {name!r} names {top}, which has the code of the change"
+            raise NoBaseArmError(f"{message}; use paths relative to the configuration")
 
 
 def _gone(planned: Plan, before: Plan, evalset: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar, cast
 
 from ci_eval.text.encodings import Spellings, literally, readings, squeezed
@@ -290,15 +291,18 @@ def printing(env: Mapping[str, str]) -> Iterator[None]:
     """Redact the secrets of an environment in stdout and stderr."""
     secrets = Secrets(env)
     before = sys.stdout, sys.stderr
-    streams = [_Stream(each, secrets) for each in before]
-    sys.stdout, sys.stderr = cast("list[TextIO]", streams)
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before
-        with suppress(OSError):  # the reader has closed the stream
-            for each in streams:
-                each.write_held()
+    # A stream that the shell closed (`2>&-`) is `None`.
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        out, err = (each or nowhere for each in before)
+        streams = [_Stream(out, secrets), _Stream(err, secrets, is_result=False)]
+        sys.stdout, sys.stderr = cast("list[TextIO]", streams)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+            with suppress(OSError):  # the reader has closed the stream
+                for each in streams:
+                    each.write_held()
 
 
 def print_none_of(secrets: Secrets) -> None:
@@ -322,9 +326,10 @@ class _Stream:
     Buffers each line until its end or a flush, because it may be written in pieces.
     """
 
-    def __init__(self, stream: Any, secrets: Secrets) -> None:
+    def __init__(self, stream: Any, secrets: Secrets, *, is_result: bool = True) -> None:
         self.secrets = secrets
         self._stream = stream
+        self._is_result = is_result
         self._held: list[str] = []
 
     def write(self, text: str) -> int:
@@ -349,10 +354,15 @@ class _Stream:
 
     @contextmanager
     def _reader_may_leave(self) -> Iterator[None]:
-        """Discard output once the reader is gone; the exit code still tells the outcome."""
+        """Discard output once the reader is gone; the exit code still tells the outcome.
+
+        Progress and errors on stderr may also be lost for other reasons, such as a full disk.
+        """
         try:
             yield
-        except BrokenPipeError:
+        except OSError as exc:
+            if self._is_result and not isinstance(exc, BrokenPipeError):
+                raise
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())  # so that Python's final flush succeeds
             os.close(nowhere)

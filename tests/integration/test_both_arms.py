@@ -1,6 +1,8 @@
 """The change against its merge base in one job, by the command, with real agents and git."""
 
 import json
+import socket
+import sys
 import venv
 from pathlib import Path
 
@@ -244,6 +246,60 @@ def test_a_path_of_the_change_in_pythonpath_is_that_of_the_merge_base(suite):
     assert ended.code == 1
     base = json.loads(suite.base_run.read_text())
     assert {each["status"] for each in base["results"]} == {"passed"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command", ["[python3, {folder}/bot.py]", "[sh, -c, 'cd {folder} && exec python3 bot.py']"]
+)
+def test_an_agent_that_names_the_work_tree_of_the_change_is_not_taken_for_its_base(suite, command):
+    agent = command.format(folder=suite.folder)
+    config = CONFIG.replace('python: "bot:answer"', f"command: {agent}")
+    config = config.replace("store: file", "store: merge_base")
+    suite.begin(**{"ci-eval.yaml": config, "bot.py": LINES})
+    ended = suite.change(LINES.replace("yes", "no"))
+
+    assert "PASSED" not in ended.out
+    assert f"the agent 'bot' names {suite.folder}, which has the code of the change" in ended.out
+
+
+LINES = """\
+import sys
+for line in sys.stdin:
+    print('"yes"', flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_server_on_a_fixed_port_is_not_taken_for_that_of_the_merge_base(suite):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = f'http: "http://127.0.0.1:{port}/chat", start: [{sys.executable}, bot.py, "{port}"]'
+    config = CONFIG.replace('python: "bot:answer"', server)
+    suite.begin(
+        **{"ci-eval.yaml": config.replace("store: file", "store: merge_base"), "bot.py": SERVER}
+    )
+    ended = suite.change(SERVER.replace("yes", "no"))
+
+    assert "PASSED" not in ended.out
+    address = f"http://127.0.0.1:{port}/chat"
+    assert f"the server of the change is started at {address}, too" in ended.out
+
+
+SERVER = """\
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"response": "yes"}')
+
+HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
 
 
 def test_an_error_with_the_merge_base_hides_no_regression(suite):

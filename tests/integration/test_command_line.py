@@ -160,6 +160,15 @@ def test_a_bug_of_ours_is_not_a_verdict(project):
     assert "This is a bug in ci-eval" in ended.stderr
 
 
+@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-", "2>/dev/full"])
+def test_streams_that_nobody_can_read_change_no_exit_code(project, streams):
+    command = f"'{sys.executable}' -m ci_eval run {streams}"
+    ended = subprocess.run(["sh", "-c", command], cwd=project.folder, check=False)
+
+    assert ended.returncode == 0
+    assert (project.folder / "ci-eval-report/junit.xml").is_file()
+
+
 @pytest.mark.parametrize(("command", "code"), [("schema", 0), ("run -q", 6)])
 def test_a_reader_that_has_had_enough_changes_no_exit_code(project, command, code):
     project.traces(GREETS, REFUNDS)

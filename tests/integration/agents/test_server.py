@@ -1,5 +1,7 @@
 """Servers that are started for a run, and what is told of them when they fail."""
 
+import asyncio
+import socket
 import sys
 from typing import Any
 
@@ -47,9 +49,9 @@ def server(place: Place) -> Place:
     return place
 
 
-def http(*arguments: str) -> Http:
-    start = (sys.executable, "server.py", "{port}", *arguments)
-    given: dict[str, Any] = {"http": "http://127.0.0.1:{port}/", "start": start}
+def http(*arguments: str, port: str = "{port}") -> Http:
+    start = (sys.executable, "server.py", port, *arguments)
+    given: dict[str, Any] = {"http": f"http://127.0.0.1:{port}/", "start": start}
     return Http.model_validate({**given, "env": ["COVERAGE_*"]})
 
 
@@ -78,6 +80,24 @@ def test_a_server_that_died_is_started_again(
     assert kind == "crash"
     assert message.endswith("; the server itself exited with code 5")
     assert after.responses == ["fine"]
+
+
+def test_a_server_on_the_port_of_another_is_not_taken_for_it(server: Place) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+
+    agent = http(port=port)
+
+    async def hold(first: Any) -> Any:
+        async with agent.start(server.context) as second:
+            return await asyncio.gather(converse(first, "hello"), converse(second, "hello"))
+
+    first, second = server.run(agent, hold)
+    assert first.responses == ["fine"]
+    kind, message = second.failure
+    assert kind == "start"
+    assert message.startswith(f"another server of this run is started on port {port}, too")
 
 
 def test_a_server_may_write_without_line_breaks(server: Place) -> None:
