@@ -269,31 +269,33 @@ class Places:
         begin = at = skip(self._text, 0)
         for step in loc:
             if at not in self._inside:
-                self._inside[at] = dict(self._members(at))
+                found = members(self._text, at)
+                self._inside[at] = {each: (name, value) for each, name, value, _ in found}
             if step not in self._inside[at]:
                 break
             name, at = self._inside[at][step]
             begin = at if self._text[at] in "{[" else name
         return 1 + self._text.count("\n", 0, begin)
 
-    def _members(self, at: int) -> Iterator[tuple[int | str, tuple[int, int]]]:
-        """Yield each key or index of the value at `at`, with the offsets of name and value."""
-        text, opened = self._text, self._text[at : at + 1]
-        if opened not in ("{", "["):
-            return
-        at, position = skip(text, at + 1), 0
-        while text[at] not in "}]":
-            step: int | str = position
-            begin = at
-            if opened == "{":
-                step, at = _DECODER.raw_decode(text, at)
-                at = skip(text, skip(text, at) + 1)
-            yield step, (begin, at)
-            _, at = _DECODER.raw_decode(text, at)
-            at = skip(text, at)
-            if text[at] == ",":
-                at = skip(text, at + 1)
-            position += 1
+
+def members(text: str, at: int) -> Iterator[tuple[int | str, int, int, int]]:
+    """Yield each key or index of the value at `at`, with the offsets of name, value and its end."""
+    opened = text[at : at + 1]
+    if opened not in ("{", "["):
+        return
+    at, position = skip(text, at + 1), 0
+    while text[at] not in "}]":
+        step: int | str = position
+        name = at
+        if opened == "{":
+            step, at = _DECODER.raw_decode(text, at)
+            at = skip(text, skip(text, at) + 1)
+        _, end = _DECODER.raw_decode(text, at)
+        yield step, name, at, end
+        at = skip(text, end)
+        if text[at] == ",":
+            at = skip(text, at + 1)
+        position += 1
 
 
 def skip(text: str, at: int) -> int:

@@ -16,7 +16,7 @@ from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import UsageError
-from ci_eval.text.json_text import MAX_DEPTH, decode, skip
+from ci_eval.text.json_text import members, skip
 from ci_eval.text.yaml_files import parse_yaml
 
 LISTS = ("eval_cases", "evalCases", "cases")
@@ -89,7 +89,9 @@ class _JsonList:
     def __init__(self, text: str) -> None:
         self._text = text
         self._begin = self._find()
-        self._end, self._items = self._look_through()
+        self._items = [(at, end) for _, _, at, end in members(text, self._begin)]
+        self._end = skip(text, self._items[-1][1] if self._items else self._begin + 1)
+        """The position of the closing bracket."""
         outer = _indent_at(text, self._begin)
         first = self._items[0][0] if self._items else self._begin + 1
         lead = text[self._begin + 1 : first]
@@ -137,37 +139,10 @@ class _JsonList:
         begin = skip(text, 0)
         if text.startswith("[", begin):
             return begin
-        for name, at in self._members(begin):
+        for name, _, at, _ in members(text, begin):
             if name in LISTS and text[at] == "[":
                 return at
         raise _not_editable("a document without a list of cases")
-
-    def _members(self, begin: int) -> Iterator[tuple[str, int]]:
-        """Yield the names of an object, each with the position of its value."""
-        text, at = self._text, skip(self._text, begin + 1)
-        while text[at] != "}":
-            name, at = decode(text, at, max_depth=MAX_DEPTH)
-            at = skip(text, skip(text, at) + 1)
-            yield name, at
-            at = self._behind(at)
-
-    def _look_through(self) -> tuple[int, list[tuple[int, int]]]:
-        """Return the position of the closing bracket, and the begin and end of each case."""
-        text, at = self._text, skip(self._text, self._begin + 1)
-        items: list[tuple[int, int]] = []
-        while text[at] != "]":
-            _, end = decode(text, at, max_depth=MAX_DEPTH)
-            items.append((at, end))
-            at = self._behind(at, end)
-        return at, items
-
-    def _behind(self, at: int, end: int | None = None) -> int:
-        """Return the position after the value at `at` and a comma."""
-        text = self._text
-        if end is None:
-            _, end = decode(text, at, max_depth=MAX_DEPTH)
-        at = skip(text, end)
-        return skip(text, at + 1) if text[at] == "," else at
 
 
 def _indent_at(text: str, position: int) -> str:
