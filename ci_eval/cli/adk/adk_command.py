@@ -1,5 +1,6 @@
 """`ci-eval adk`: a drop-in replacement for `adk eval`."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import command_inputs, console
-from ci_eval.cli.adk.adk_command_output import Counts, case_lines, counts_lines, criteria_line
+from ci_eval.cli.adk.adk_command_output import case_lines, counts_lines, criteria_line
 from ci_eval.cli.adk.adk_eval_arguments import id_given
 from ci_eval.cli.adk.adk_eval_options import Options, configured
 from ci_eval.cli.adk.adk_eval_result_files import Results, run_and_write
@@ -104,7 +105,7 @@ def _run(
     def show(report: Report, results: Results, written: Sequence[str]) -> None:
         nonlocal failed
         counts = _counted(results)
-        failed = sum(each.failed for each in counts.values())
+        failed = sum(each[False] for each in counts.values())
         for line in _lines(results, counts, detailed=detailed):
             click.echo(line)
         for reason in report.verdict.reasons:
@@ -145,17 +146,16 @@ def _refuse_same_ids(planned: Plan) -> None:
         seen[eval_set_id] = each.shown
 
 
-def _counted(results: Results) -> dict[str, Counts]:
-    """Return the counts of each evalset, by its id."""
-    counts: dict[str, Counts] = {}
+def _counted(results: Results) -> dict[str, Counter[bool]]:
+    """Return how many cases of each evalset passed and did not, by its id."""
+    counts: dict[str, Counter[bool]] = {}
     for _, _, case in results.cases():
-        before = counts.get(case.eval_set_id, Counts())
         passed = case.final_eval_status is EvalStatus.PASSED
-        counts[case.eval_set_id] = before.with_case(passed=passed)
+        counts.setdefault(case.eval_set_id, Counter())[passed] += 1
     return counts
 
 
-def _lines(results: Results, counts: dict[str, Counts], *, detailed: bool) -> Iterator[str]:
+def _lines(results: Results, counts: dict[str, Counter[bool]], *, detailed: bool) -> Iterator[str]:
     """Yield the lines that `adk eval` prints at the end."""
     yield from counts_lines(counts)
     if detailed:

@@ -5,8 +5,8 @@ evalsets are not trusted: every line is sanitized, and long values are truncated
 """
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ci_eval.cli.adk.adk_eval_result_schema import (
     CaseResult,
@@ -29,17 +29,6 @@ _WIDTH = 80
 """Column at which values wrap."""
 
 
-class Counts(NamedTuple):
-    """Counts of an evalset's cases; as in ADK, all that did not pass have failed."""
-
-    passed: int = 0
-    failed: int = 0
-
-    def with_case(self, *, passed: bool) -> "Counts":
-        """Return the counts with one more case."""
-        return Counts(self.passed + passed, self.failed + (not passed))
-
-
 def criteria_line(criteria: Mapping[str, AnyCriterion]) -> str:
     """Return the line with the criteria."""
     judged = {
@@ -51,14 +40,17 @@ def criteria_line(criteria: Mapping[str, AnyCriterion]) -> str:
     return _line(f"Using evaluation criteria: criteria={judged!r}", limit=2_000)
 
 
-def counts_lines(counts: Mapping[str, Counts]) -> Iterator[str]:
-    """Yield the lines about each evalset, by its id."""
+def counts_lines(counts: Mapping[str, Counter[bool]]) -> Iterator[str]:
+    """Yield the lines about each evalset, by its id; `counts` are of cases, by whether they passed.
+
+    As in ADK, all that did not pass have failed.
+    """
     yield "*" * 69
     yield "Eval Run Summary"
     for eval_set_id, each in counts.items():
         yield _line(f"{eval_set_id}:")
-        yield f"  Tests passed: {each.passed}"
-        yield f"  Tests failed: {each.failed}"
+        yield f"  Tests passed: {each[True]}"
+        yield f"  Tests failed: {each[False]}"
 
 
 def case_lines(case: CaseResult) -> list[str]:

@@ -1,6 +1,8 @@
 """What is printed is made of the text of others, and does no harm."""
 
-from ci_eval.cli.adk.adk_command_output import MAX_LINES, Counts, case_lines, counts_lines
+from collections import Counter
+
+from ci_eval.cli.adk.adk_command_output import MAX_LINES, case_lines, counts_lines
 from ci_eval.cli.adk.adk_eval_result_schema import (
     CaseResult,
     EvalStatus,
@@ -93,9 +95,9 @@ def test_a_measure_without_a_value_or_parts_is_shown_as_such():
 
 
 def test_everything_that_is_not_passed_has_failed():
-    counts = Counts().with_case(passed=True).with_case(passed=False)
+    counts = Counter([True, False])
 
-    assert list(counts_lines({"a": counts, "b": Counts()})) == [
+    assert list(counts_lines({"a": counts, "b": Counter()})) == [
         "*" * 69,
         "Eval Run Summary",
         "a:",
