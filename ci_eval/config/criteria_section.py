@@ -66,12 +66,8 @@ def read_criteria(
                 reader.read_one(name, spec, dialect or "adk")
     if document.value.get("preset") is not None:
         reader.read_presets(document.value["preset"])
-    return Criteria(
-        {**reader.of_presets, **reader.of_file, **reader.written},
-        reader.problems,
-        reader.file,
-        reader.not_run,
-    )
+    found = {**reader.of_presets, **reader.of_file, **reader.written}
+    return Criteria(found, reader.problems, reader.file, reader.not_run)
 
 
 class _Reader(DocumentReader):
@@ -86,8 +82,11 @@ class _Reader(DocumentReader):
         self.file: EvalConfigFile | None = None
         self.not_run: tuple[Problem, ...] = ()
         self.of_presets: dict[str, AnyCriterion] = {}
-        self.of_file: dict[str, AnyCriterion] = {}
         self.written: dict[str, AnyCriterion] = {}
+
+    @property
+    def of_file(self) -> dict[str, AnyCriterion]:
+        return self.file.criteria if self.file else {}
 
     def read_one(self, name: str, spec: Any, dialect: Dialect) -> None:
         """Read the criterion with the user's name `name`."""
@@ -148,7 +147,6 @@ class _Reader(DocumentReader):
             return
         if self.file:
             self.problems += self.file.problems
-            self.of_file = self.file.criteria
 
     def _built(
         self, file: PythonFile, read: Callable[..., EvalConfigFile], loc: Loc

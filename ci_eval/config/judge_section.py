@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ci_eval.config.config_document import DocumentReader
+from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.llm.judge_settings import JudgeOptions, Judging, Simulation, identity
 from ci_eval.llm.prompts import SUFFIX, Prompts
 from ci_eval.plugins import points
@@ -25,14 +26,17 @@ def read_judging(
 
 
 def read_simulation(
-    document: Document, raw: Any, context: RunContext, *, usual: str, given: Simulator | None
+    document: Document, raw: Mapping[str, Any], context: RunContext, file: EvalConfigFile | None
 ) -> tuple[Simulation, list[Problem]]:
-    """Return the simulated user in the block `raw` of `document`, with its problems.
+    """Return the simulated user of the configuration `raw` in `document`, with its problems.
 
-    Default: the one `given` by an eval config, else the `usual` one.
+    Default: the one that the eval config `file` sets, else the usual one of the dialect.
     """
+    dialect = (file and file.dialect) or raw.get("dialect")
+    usual = "agentflow" if dialect == "agentflow" else "llm_backed"
+    default = (file and file.simulator) or points.simulator[usual]()
     reader = _Reader(document, context)
-    found = reader.simulation(raw, given or points.simulator[usual](), usual)
+    found = reader.simulation(raw.get("simulator"), default, usual)
     return found, list(dict.fromkeys(reader.problems))
 
 

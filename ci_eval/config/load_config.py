@@ -256,14 +256,9 @@ class _Reader(DocumentReader):
         self, raw: dict[str, Any], file: EvalConfigFile | None, judging: Judging
     ) -> Simulation:
         """Return the simulated user, checked if the configuration mentions one."""
-        dialect = (file and file.dialect) or raw.get("dialect")
-        usual = "agentflow" if dialect == "agentflow" else "llm_backed"
-        given = file.simulator if file else None
-        found, problems = read_simulation(
-            self.document, raw.get("simulator"), self.context, usual=usual, given=given
-        )
+        found, problems = read_simulation(self.document, raw, self.context, file)
         self.problems += problems
-        is_mentioned = "simulator" in raw or given
+        is_mentioned = "simulator" in raw or (file and file.simulator)
         for message in judging.unplayable(found) if is_mentioned and not problems else ():
             if "simulator" in raw:
                 self.problem(message, ("simulator",))

@@ -120,7 +120,7 @@ def read_earlier(
         then = replace(context, root=root)
         criteria = _criteria(document, then, built)
         judging, _ = read_judging(document, value.get("judge"), then)
-        simulation = _simulation(document, criteria, then)
+        simulation, _ = read_simulation(document, value, then, criteria.file)
         found = {name: each for name, each in criteria.found.items() if each.enabled}
         # Here, criteria and Python files use the present code; `changed_files` compares the files.
         facts = dict(_facts(found, judging, context))
@@ -196,19 +196,6 @@ def _criteria(document: Document, context: RunContext, built: EvalConfigFile | N
         interpreter=named.pop() if len(named) == 1 else None,
         python=built,
     )
-
-
-def _simulation(document: Document, criteria: Criteria, context: RunContext) -> Simulation:
-    file, value = criteria.file, document.value
-    dialect = (file and file.dialect) or value.get("dialect")
-    found, _ = read_simulation(
-        document,
-        value.get("simulator"),
-        context,
-        usual="agentflow" if dialect == "agentflow" else "llm_backed",
-        given=file.simulator if file else None,
-    )
-    return found
 
 
 def _facts(
