@@ -69,18 +69,6 @@ class Part(NamedTuple):
     criteria: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Expected:
-    """The expectations of cases on which the choice of criteria depends."""
-
-    calls: bool = False
-    calls_without_args: bool = False
-    responses: bool = False
-    every_response: bool = True
-    nodes: bool = False
-    assertions: bool = False
-
-
 def of_eval_config(root: Path, path: str, dialect: Dialect | None) -> Scoring:
     """Return the scoring of the eval config at `path`; a reference if all of it can be read.
 
@@ -163,37 +151,39 @@ def usual() -> Wanted:
 
 def suited(found: Wanted, evalsets: Sequence[FoundEvalSet], dialect: Dialect | None) -> Scoring:
     """Return the scoring that the user wants, adapted to what the cases expect."""
-    expected = _expected(evalsets)
+    cases = [case for each in evalsets for case in each.opened.cases()]
+    turns = [turn for case in cases for turn in case.conversation or ()]
     specs = {name: dict(options) for name, options in found.specs.items()}
     notes = [*found.notes]
     if _TRAJECTORY in specs:
-        notes += _suit_calls(specs, expected)
+        notes += _suit_calls(specs, turns)
     if _RESPONSE in specs:
-        notes += _suit_responses(specs, expected)
-    if expected.nodes:
+        notes += _suit_responses(specs, turns)
+    if any(turn.nodes for turn in turns):
         specs["agentflow/node_order_match_score"] = {"threshold": 1.0}
-    if expected.assertions:
+    if any(case.assertions for case in cases):
         specs["ci/assertions"] = {"threshold": 1.0}
     criteria = {_plain(key, dialect): _short(spec) for key, spec in specs.items()}
     return Scoring(criteria, notes, dialect)
 
 
-def _suit_calls(specs: dict[str, dict[str, Any]], expected: _Expected) -> Iterator[str]:
+def _suit_calls(specs: dict[str, dict[str, Any]], turns: Sequence[Invocation]) -> Iterator[str]:
     """Adapt the trajectory criterion to the calls that cases expect; yield notes."""
-    if not expected.calls:
+    calls = [call for turn in turns for call in turn.tool_calls]
+    if not calls:
         del specs[_TRAJECTORY]
         yield _left_out(_TRAJECTORY, "no case expects a tool call")
-    elif expected.calls_without_args:
+    elif any(call.args is None for call in calls):
         specs[_TRAJECTORY]["missing_args"] = "any"
         yield "`missing_args: any`: calls expected by name only may have any arguments."
 
 
-def _suit_responses(specs: dict[str, dict[str, Any]], expected: _Expected) -> Iterator[str]:
+def _suit_responses(specs: dict[str, dict[str, Any]], turns: Sequence[Invocation]) -> Iterator[str]:
     """Adapt the response criterion to the responses that cases expect; yield notes."""
-    if expected.every_response:
+    if all(turn.response for turn in turns):
         return
     options = specs.pop(_RESPONSE)
-    if not expected.responses:
+    if not any(turn.response for turn in turns):
         yield _left_out(_RESPONSE, "no case expects a response")
         return
     specs["agentflow/rouge_match"] = options
@@ -235,20 +225,6 @@ def without_refused(scoring: Scoring, errors: Sequence[Problem]) -> Scoring | No
     kept = {name: spec for name, spec in scoring.criteria.items() if name not in refused}
     notes = [_left_out(name, why) for name, why in refused.items()]
     return replace(scoring, criteria=kept, notes=[*scoring.notes, *notes])
-
-
-def _expected(evalsets: Sequence[FoundEvalSet]) -> _Expected:
-    cases = [case for each in evalsets for case in each.opened.cases()]
-    turns: list[Invocation] = [turn for case in cases for turn in case.conversation or ()]
-    calls = [call for turn in turns for call in turn.tool_calls]
-    return _Expected(
-        calls=bool(calls),
-        calls_without_args=any(call.args is None for call in calls),
-        responses=any(turn.response for turn in turns),
-        every_response=all(turn.response for turn in turns),
-        nodes=any(turn.nodes for turn in turns),
-        assertions=any(case.assertions for case in cases),
-    )
 
 
 def _left_out(name: str, why: str) -> str:
