@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Literal
 
 from ci_eval.cli.gate.power_both_arms import ArmsSetting
-from ci_eval.cli.gate.power_costs import Cost, Taken
+from ci_eval.cli.gate.power_costs import Cost
 from ci_eval.cli.gate.power_detectable_drop import MOST, Noise, Setting, fewest, noise_of
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import hard_break
@@ -132,7 +132,7 @@ class Asked:
     """The configuration, as the user named it."""
 
 
-def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
+def outlook(asked: Asked, before: Baseline, of_trial: Cost) -> Outlook:
     """Estimate the drops that the gate can detect, from the variance of the baseline.
 
     Raises:
@@ -186,9 +186,9 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
             (drop for each in families if each.tier == "block" and (drop := each.together())),
             default=None,
         ),
-        cost=taken.of(cases * asked.repeats),
-        cost_of_repeats=taken.of(cases * int(repeats)) if repeats else None,
-        cost_of_cases=taken.of(math.ceil(cases * factor) * asked.repeats) if factor else None,
+        cost=of_trial.times(cases * asked.repeats),
+        cost_of_repeats=of_trial.times(cases * int(repeats)) if repeats else None,
+        cost_of_cases=of_trial.times(math.ceil(cases * factor) * asked.repeats) if factor else None,
     )
 
 

@@ -13,35 +13,23 @@ _COST, _LATENCY = "ci/cost_usd", "ci/latency_s"
 
 
 class Cost(Record):
-    """Cost and duration of several trials; `None` if not measured."""
+    """Cost and duration of a trial or of several; `None` if not measured."""
 
-    trials: int
-    agents_usd: float | None
-    judges_usd: float | None
-    seconds: float | None
-    """The total of all trials, run sequentially."""
-
-
-class Taken(Record):
-    """Average cost and duration of a trial; `None` if not measured."""
-
+    trials: int = 1
     agents_usd: float | None = None
     judges_usd: float | None = None
     seconds: float | None = None
+    """The total of all trials, run sequentially."""
 
-    def of(self, trials: int) -> Cost:
-        """Return the cost of `trials` trials."""
-        return Cost(
-            trials=trials,
-            agents_usd=_times(self.agents_usd, trials),
-            judges_usd=_times(self.judges_usd, trials),
-            seconds=_times(self.seconds, trials),
-        )
+    def times(self, trials: int) -> "Cost":
+        """Return the cost of `trials` trials, if this is that of one."""
+        amounts = {name: each for name, each in self if name != "trials" and each is not None}
+        return Cost(trials=trials, **{name: each * trials for name, each in amounts.items()})
 
 
 def taken(
     runs: Sequence[Past], history: Sequence[Noted], observed: Collected | None, *, judged: bool
-) -> Taken:
+) -> Cost:
     """Return the average cost and duration of a trial.
 
     Agents' costs and times were measured by criteria in the stored `runs`.  The cost of judges is
@@ -59,7 +47,7 @@ def taken(
             judges = usage.cost_usd / trials
     if judges is None:
         judges = _noted(runs, history)
-    return Taken(agents_usd=_measured(runs, _COST), judges_usd=judges, seconds=seconds)
+    return Cost(agents_usd=_measured(runs, _COST), judges_usd=judges, seconds=seconds)
 
 
 def _measured(runs: Sequence[Past], criterion: str) -> float | None:
@@ -92,7 +80,3 @@ def _noted(runs: Sequence[Past], history: Sequence[Noted]) -> float | None:
         if past.meta.run_id in costs and trials:
             return costs[past.meta.run_id] / trials
     return None
-
-
-def _times(each: float | None, trials: int) -> float | None:
-    return None if each is None else each * trials

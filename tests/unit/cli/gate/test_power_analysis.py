@@ -7,7 +7,7 @@ from support.run_language import FACTS, meta, past
 from support.run_language import results as run_results
 
 from ci_eval.cli.gate.power_analysis import Asked, outlook
-from ci_eval.cli.gate.power_costs import Taken
+from ci_eval.cli.gate.power_costs import Cost
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.errors import UsageError
 from ci_eval.run.baseline_choice import Baseline
@@ -23,7 +23,7 @@ RERUN = GateOptions(on_inconclusive="rerun", rerun_budget=3)
 
 def seen(*texts, facts=FACTS, **changes):
     found = outlook(
-        replace(ASKED, **changes), Baseline(past(*texts, facts=facts)), Taken(seconds=2.0)
+        replace(ASKED, **changes), Baseline(past(*texts, facts=facts)), Cost(seconds=2.0)
     )
     (only,) = found.criteria
     return found, only
@@ -31,7 +31,7 @@ def seen(*texts, facts=FACTS, **changes):
 
 def test_without_a_stored_run_nothing_can_be_told():
     with pytest.raises(UsageError, match="no run of 'suite' is stored") as refused:
-        outlook(ASKED, Baseline(()), Taken())
+        outlook(ASKED, Baseline(()), Cost())
 
     assert "--baseline-save" in refused.value.hint
 
@@ -39,7 +39,7 @@ def test_without_a_stored_run_nothing_can_be_told():
 def test_one_run_with_each_case_tried_once_tells_nothing():
     text = "\n".join(f"c{n} {n % 2}" for n in range(60))
     with pytest.raises(UsageError, match="has one run, with each case run once") as refused:
-        outlook(ASKED, Baseline(past(text)), Taken())
+        outlook(ASKED, Baseline(past(text)), Cost())
 
     assert "repeats: 2" in refused.value.hint
 
@@ -159,7 +159,7 @@ def test_runs_of_other_options_tell_nothing():
     other = FACTS.model_copy(update={"fingerprint": "g"})
     runs = [*past(NOISY), Past(meta("old", other), past(NOISY, facts=other)[0].columns)]
 
-    one, both = outlook(ASKED, Baseline(runs[:1]), Taken()), outlook(ASKED, Baseline(runs), Taken())
+    one, both = outlook(ASKED, Baseline(runs[:1]), Cost()), outlook(ASKED, Baseline(runs), Cost())
     assert one.criteria == both.criteria
 
 
@@ -173,7 +173,7 @@ def both(second):
     for number in range(5):
         results = [*run_results(NOISY), *run_results(second, criterion="d")]
         runs.append(Past(meta(f"past{number}", criteria=facts), Columns.of(results)))
-    return outlook(ASKED, Baseline(runs), Taken())
+    return outlook(ASKED, Baseline(runs), Cost())
 
 
 def test_criteria_that_always_agree_show_no_more_together():

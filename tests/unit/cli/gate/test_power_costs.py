@@ -3,7 +3,7 @@
 import pytest
 from support.run_language import FACTS, make_run, past
 
-from ci_eval.cli.gate.power_costs import Taken, taken
+from ci_eval.cli.gate.power_costs import Cost, taken
 from ci_eval.records.findings import GroupKey, Noted, NotedGroup
 from ci_eval.records.results import JudgeUsage
 from ci_eval.run.collect import collected_from
@@ -19,11 +19,11 @@ def noted(run_id, cost):
 
 
 def test_what_was_not_measured_is_not_known():
-    assert taken(past("x 1"), (), None, judged=True) == Taken()
+    assert taken(past("x 1"), (), None, judged=True) == Cost()
 
 
 def test_without_judges_they_cost_nothing():
-    assert taken(past("x 1"), (), None, judged=False) == Taken(judges_usd=0.0)
+    assert taken(past("x 1"), (), None, judged=False) == Cost(judges_usd=0.0)
 
 
 def test_the_cost_of_an_agent_is_the_mean_over_all_trials():
@@ -58,6 +58,6 @@ def test_a_run_whose_judges_had_no_price_or_kept_answers_tells_nothing_of_them(u
 
 
 def test_a_cost_is_that_of_its_trials():
-    cost = Taken(agents_usd=0.5, seconds=2.0).of(10)
+    cost = Cost(agents_usd=0.5, seconds=2.0).times(10)
 
     assert (cost.trials, cost.agents_usd, cost.judges_usd, cost.seconds) == (10, 5.0, None, 20.0)
