@@ -22,12 +22,8 @@ from ci_eval.cli.init.repository_survey import (
     survey,
     with_evalset,
 )
-from ci_eval.cli.init.workflow import (
-    Packages,
-    installed_action,
-    workflow_name,
-    workflow_text,
-)
+from ci_eval.cli.init.workflow import Packages, workflow_name, workflow_text
+from ci_eval.cli.published_source import installed_from
 from ci_eval.config.criterion_names import resolve
 from ci_eval.config.presets import PRESETS, expanded
 from ci_eval.forge.lineage import default_branch
@@ -138,7 +134,7 @@ def _to_do(names: Sequence[str]) -> Iterator[str]:
     if STARTER in names:
         yield f"{STARTER}: replace the example with questions and expected answers of your agent"
     workflow = next((name for name in names if name.endswith(".yml")), None)
-    if workflow and not installed_action().is_known:
+    if workflow and installed_from() is None:
         yield f"{os.path.normpath(workflow)}: replace OWNER with the GitHub owner of ci-eval"
 
 

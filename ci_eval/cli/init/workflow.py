@@ -8,33 +8,14 @@ from dataclasses import dataclass
 from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.cli.init.config_text import filled
 from ci_eval.cli.init.drafted_config_check import AskedModel
-from ci_eval.cli.published_source import installed_from, page_url
+from ci_eval.cli.published_source import Source, installed_from, page_url
 from ci_eval.text.sanitize import one_line
 
 EXTRAS_OF_ACTION = frozenset({"gcs", "openai"})
 """The extras that the action has, in its container and on the job's machine: see `.ci/lock`."""
+_UNKNOWN = Source("OWNER/ci-eval", "v1")
+"""The action with a placeholder for its owner, and the tag of the newest release."""
 _MAX_NOTE = 400
-
-
-@dataclass(frozen=True)
-class Action:
-    """The action, as a workflow names it."""
-
-    repository: str = "OWNER/ci-eval"
-    """On GitHub; with the placeholder `OWNER` if it is unknown."""
-    ref: str = "v1"
-    """A commit, or the tag of the newest release."""
-
-    @property
-    def is_known(self) -> bool:
-        """True if it needs no edit."""
-        return not self.repository.startswith("OWNER/")
-
-
-def installed_action() -> Action:
-    """Return the action of the repository and commit that ci-eval was installed from."""
-    source = installed_from()
-    return Action(*source) if source else Action()
 
 
 @dataclass(frozen=True)
@@ -66,13 +47,14 @@ def workflow_text(
     `packages` is `None` if the agent needs none; `needs_key` is set if the agent may need an API
     key; `asked` are the models that criteria use.  Pushes to `branch` are measured and stored.
     """
-    within = _pattern(folder)
+    source, within = installed_from(), _pattern(folder)
     everything = ["**", "!docs/**", "!README.md", "!LICENSE"]
     paths = [f"{within}/**", workflow_name(folder)] if folder else everything
     pushed = {"push": {"branches": [_pattern(branch or "")], "paths": paths}}
     return filled(
         "init/workflow.yml.in",
-        action=installed_action(),
+        action=source or _UNKNOWN,
+        is_known=source is not None,
         forks_page=page_url("docs/forks.md", {}) or "the guide `forks` of ci-eval",
         name=_scalar(f"Evaluate {folder}".strip()),
         folder=_scalar(folder) if folder else "",
