@@ -67,33 +67,22 @@ def save(
         console.say(f"{counted(failed, 'case')} failed in this run")
 
 
-def save_if_merged(config: Config, given: str, context: RunContext) -> None:
-    """Store a run automatically: only of merged code, and never in the work tree."""
+def save_after_run(config: Config, given: str, context: RunContext, *, auto: bool) -> None:
+    """Store a run after its verdict; failures are warnings.
+
+    With `auto`, only merged code is stored, and never in the work tree.
+    """
     store = config.baseline
-    if store and store.stores:
-        refusal = why_not_unasked(store, context)
-        _save_unless(refusal, config, given, context)
-
-
-def save_after_run(config: Config, given: str, context: RunContext) -> None:
-    """Store a run after its verdict; failures are warnings."""
-    refusal = why_not(command_inputs.require_baseline(config), context)
-    _save_unless(refusal, config, given, context)
-
-
-def _save_unless(
-    refusal: UsageError | None, config: Config, given: str, context: RunContext
-) -> None:
-    if refusal:
+    if store is None or (auto and not store.stores):
+        return
+    if refusal := (why_not_unasked if auto else why_not)(store, context):
         console.say(str(refusal))
         return
     try:
         save(config, given, context, None)
     except (UsageError, BaselineError) as exc:
         warnings = [replace(each, severity="warning") for each in exc.problems]
-        console.say_problems(warnings)
-        if exc.hint:
-            console.say(exc.hint)
+        console.say_problems(warnings, exc.hint)
         # The runner reads both streams; on stdout there may be JSON.
         with redirect_stdout(sys.stderr):
             github_runner.annotate(warnings, context.env)

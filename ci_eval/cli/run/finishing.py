@@ -84,10 +84,9 @@ def publication(
     def publish(report: Report) -> None:
         with apart_from_json(as_json=options["as_json"]):
             console.out_report(report, str(folder), most=console.shown_cases(options["show"]))
-        if options["baseline_save"] == "auto":
-            baseline_saving.save_if_merged(configured, str(folder), context)
-        elif options["baseline_save"]:
-            baseline_saving.save_after_run(configured, str(folder), context)
+        if how := options["baseline_save"]:
+            auto = how == "auto"
+            baseline_saving.save_after_run(configured, str(folder), context, auto=auto)
         code, reports = EXIT_CODES[report.verdict.outcome], configured.reports
         with apart_from_json(as_json=options["as_json"]):
             github_runner.publish(report, folder, code, context.env, tuple(reports))
