@@ -15,6 +15,7 @@ import click
 
 from ci_eval.cli.published_source import page_url
 from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.run_files.report_phrases import listed
 from ci_eval.text.suggest import MAX_NAMED
 
 _PAGE = "docs/troubleshooting.md"
@@ -136,9 +137,8 @@ def _entries(given: str) -> Sequence[Entry]:
     if not found:
         raise UsageError(f"no error has the code or the text {given!r}")
     if len(found) > _SAID:
-        first = ", ".join(entry.code for entry in found[:MAX_NAMED])
-        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-        message = f"{len(found)} errors have a message with {given!r}: {first}{more}"
+        first = listed([entry.code for entry in found], MAX_NAMED)
+        message = f"{len(found)} errors have a message with {given!r}: {first}"
         raise UsageError(message, hint="pass one of the codes, or more of the message")
     return found
 

@@ -33,6 +33,7 @@ from ci_eval.formats.sniff import ENDINGS, SURE_ENDINGS
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.run.requirements import UnjudgedCase
+from ci_eval.run_files.report_phrases import listed
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import counted
 
@@ -280,8 +281,7 @@ def _about_evalsets(survey: Survey, candidate: Candidate) -> Iterator[str]:
         yield f"Left out: {why}."
     unused = [each for each in survey.recordings if each != candidate.recording]
     if unused and not candidate.gathered:
-        more = " …" if len(unused) > _NAMED else ""
-        yield f"{counted(len(unused), 'recording')} not used: {', '.join(unused[:_NAMED])}{more}"
+        yield f"{counted(len(unused), 'recording')} not used: {listed(unused, _NAMED)}"
     for problem in survey.unreadable:
         yield f"Cannot be read: {problem}."
     if survey.cut_off:

@@ -29,6 +29,7 @@ from ci_eval.config.presets import PRESETS, expanded
 from ci_eval.forge.lineage import default_branch
 from ci_eval.records.errors import ExitCode, Problem, UsageError
 from ci_eval.run_files.file_names import CONFIG_FILE
+from ci_eval.run_files.report_phrases import listed
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
@@ -277,8 +278,7 @@ def _found(found: Survey) -> Iterator[str]:
     }
     for kind, names in kinds.items():
         if names:
-            more = f" … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            yield f"found {kind}: {', '.join(names[:_NAMED])}{more}"
+            yield f"found {kind}: {listed(names, _NAMED)}"
     if not found.sources.agents and not found.recordings:
         yield "no agent found"
     if not found.evalsets:

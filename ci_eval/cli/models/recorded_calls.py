@@ -10,9 +10,10 @@ from ci_eval.llm.gateway.cassette_lines import Recorded, digest_of_trial
 from ci_eval.llm.gateway.gateway import cassette_of
 from ci_eval.llm.gateway.gateway_clients import CallingModels
 from ci_eval.llm.gateway.model_cassette import MERGE_HINT, ModelCassette
-from ci_eval.records.errors import UsageError, visible
+from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.plan import Plan, plan
+from ci_eval.run_files.report_phrases import listed
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import counted
 
@@ -22,7 +23,6 @@ _KEY = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----)"
 )
 """Keys of widely used services."""
-_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,7 @@ class Cassette:
 
 def _listed(trials: set[TrialKey]) -> str:
     """Return a count of trials, and the first cases."""
-    cases = sorted({each.case for each in trials})
-    more = ", …" if len(cases) > _MOST_SHOWN else ""
-    return f"{counted(len(trials), 'trial')} ({', '.join(map(visible, cases[:_MOST_SHOWN]))}{more})"
+    return f"{counted(len(trials), 'trial')} ({listed(sorted({each.case for each in trials}))})"
 
 
 def cassettes(config: Config, context: RunContext) -> list[Cassette]:
