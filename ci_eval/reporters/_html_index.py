@@ -36,8 +36,8 @@ class CaseIndex:
         self._seconds = array("d")
         self._statuses = bytearray()
         self._tags: dict[int, tuple[str, ...]] = {}
-        self._of_trial, self._trials = array("i"), array("i")
-        """The case and the number of each trial."""
+        self._trials: list[array[int]] = []
+        """The numbers of the trials of each case."""
         self._before: dict[int, list[int]] = {}
         """The trials without the change, by case."""
         self._sums: dict[str, tuple[array[float], array[int]]] = {}
@@ -67,8 +67,7 @@ class CaseIndex:
         if result.tags:
             self._tags.setdefault(number, result.tags)
         self._seconds[number] += result.duration_s
-        self._of_trial.append(number)
-        self._trials.append(trial)
+        self._trials[number].append(trial)
         for each in result.scores if not result.confirms else ():
             if each.value is not None:
                 totals, counts = self._sums_of(each.name)
@@ -84,6 +83,7 @@ class CaseIndex:
         self._evalset.append(_position(self._evalsets, place.evalset))
         self._gists.append("")
         self._statuses.append(0)
+        self._trials.append(array("i"))
         for column in (
             self._line,
             self._seconds,
@@ -138,23 +138,12 @@ class CaseIndex:
             "line": self._line,
             "gist": self._gists,
             "seconds": (round(each, 3) for each in self._seconds),
-            "trials": self._trials_by_case(),
+            "trials": map(list, self._trials),
         }
         for name, column in columns.items():
             yield f',"{name}":'
             yield from _listed(column)
         yield "}"
-
-    def _trials_by_case(self) -> Iterator[list[int]]:
-        import numpy as np
-
-        cases, trials = np.array(self._of_trial), np.array(self._trials)
-        trials = trials[np.argsort(cases, kind="stable")]
-        ends = np.cumsum(np.bincount(cases, minlength=len(self))) if len(cases) else cases
-        begin = 0
-        for end in ends.tolist():
-            yield trials[begin:end].tolist()
-            begin = end
 
     def _tagged(self) -> dict[str, list[int]]:
         """Return the cases with each tag."""
