@@ -14,7 +14,7 @@ from typing import NamedTuple
 import click
 
 from ci_eval.cli.published_source import page_url
-from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.text.suggest import MAX_NAMED
 
@@ -105,7 +105,7 @@ def error_page(code: str, env: Mapping[str, str]) -> str:
 
 @click.command()
 @click.argument("codes", metavar="CODE...", nargs=-1, required=True)
-def explain(codes: tuple[str, ...]) -> int:
+def explain(codes: tuple[str, ...]) -> None:
     """Explain an error: its cause, and what to do.
 
     CODE is the code that a message ends with, such as CE0103, or a part of the message.
@@ -118,7 +118,6 @@ def explain(codes: tuple[str, ...]) -> int:
             click.echo(f"  {message}")
         click.echo()
         click.echo(fill(_plain(found.text), 80, break_long_words=False, break_on_hyphens=False))
-    return ExitCode.PASSED
 
 
 def _entries(given: str) -> Sequence[Entry]:

@@ -7,14 +7,13 @@ from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.reference import catalogue, json_schema, table
 from ci_eval.cli.reference_pages import page
 from ci_eval.cli.shared_options import json_option
-from ci_eval.records.errors import ExitCode
 
 
 @click.command(name="list")
 @click.argument("kind", required=False)
 @click.argument("name", required=False)
 @json_option
-def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> int:
+def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> None:
     """List plugins and presets, or show the options of one: `list criteria ci/regex`.
 
     KIND is one of agents, evalsets, recordings, criteria, judges, simulators, baselines, reporters,
@@ -22,7 +21,7 @@ def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> int:
     """
     if kind and name and not as_json:
         click.echo(page(kind, name), nl=False)
-        return ExitCode.PASSED
+        return
     found = catalogue(kind, options=as_json)
     if as_json:
         print_json(
@@ -30,11 +29,9 @@ def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> int:
         )
     else:
         click.echo(table(found, console.width()), nl=False)
-    return ExitCode.PASSED
 
 
 @click.command()
-def schema() -> int:
+def schema() -> None:
     """Print the JSON schema of a configuration, for editors."""
     print_json(json_schema())
-    return ExitCode.PASSED

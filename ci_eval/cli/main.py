@@ -71,7 +71,7 @@ def _main(arguments: list[str]) -> int:
             ended = cli.main(
                 arguments, prog_name="ci-eval", standalone_mode=False, obj=dict(os.environ)
             )
-            return int(ended or 0)
+            return int(ended or 0)  # a command that decides nothing returns nothing
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except click.Abort:

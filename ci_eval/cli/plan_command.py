@@ -19,7 +19,7 @@ from ci_eval.cli.shared_options import (
     selection_options,
 )
 from ci_eval.pull_requests.github_runner import append_outputs
-from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.run.baseline_choice import load_baseline
 from ci_eval.run.cost_estimate import Estimate, estimate
 from ci_eval.run.plan import Plan
@@ -62,7 +62,7 @@ def plan(
     file: str | None,
     as_json: bool,
     **options: Any,
-) -> int:
+) -> None:
     """Show what `run` would execute, without executing it.
 
     With --shards and --out, write the plan that `run --shard I/N --plan FILE` follows.
@@ -84,7 +84,7 @@ def plan(
             write_record(found, Path(file))
     if as_json:
         print_json(_whole(planned, asked, slow, found))
-        return ExitCode.PASSED
+        return
     shards_of = found.shards if found else ()
     for line in console.text_lines(
         "plan.txt.j2",
@@ -102,7 +102,6 @@ def plan(
     if file:
         how = context.command("run", "--shard", f"I/{shards}", "--plan", file)
         console.out(f"wrote {file}; run each shard with `{how}`")
-    return ExitCode.PASSED
 
 
 def _runs_base(planned: Plan) -> bool:

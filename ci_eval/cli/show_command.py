@@ -12,7 +12,7 @@ from ci_eval.cli.shared_options import json_option, out_option
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.config.selection import fits
 from ci_eval.records.cases import Invocation, Status
-from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, TrialResult
 from ci_eval.records.trials import Place, Trace, TrialKey
@@ -40,7 +40,7 @@ _MOST_NAMES = 1000
 @click.option("--evalset", help="Only in this evalset.")
 @out_option
 @json_option
-def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json: bool) -> int:
+def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json: bool) -> None:
     """Show one case of the last run: conversation, tool calls, scores and evidence.
 
     CASE is an id or a pattern, such as 'refund-*'.
@@ -55,7 +55,7 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     if as_json:
         every = (each for place in shown for each in found[place])
         print_json([_as_json(each, traces.get(each.key), secrets) for each in every])
-        return ExitCode.PASSED
+        return
     report_path = folder / REPORT_FILE
     report = read_report(report_path, shown=str(report_path)) if report_path.exists() else None
     for place in shown:
@@ -66,7 +66,6 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     age = age_s(run.meta.created, time.time())
     ago = "" if age is None else f", {duration(age)} ago"
     console.out(f"from the run {run.meta.run_id} in {terminal(out)}{ago}")
-    return ExitCode.PASSED
 
 
 def _selected(

@@ -9,7 +9,6 @@ from ci_eval.cli.command_help import Group
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
 from ci_eval.cli.shared_options import config_option, json_option
-from ci_eval.records.errors import ExitCode
 from ci_eval.run.report_assembly import compare_and_decide
 from ci_eval.run_files.file_names import REPORT_FOLDER
 from ci_eval.text.templates import counted
@@ -30,7 +29,7 @@ def baseline() -> None:
     "--from-pull-request", is_flag=True, help="Also store runs of unmerged pull requests."
 )
 @click.option("--yes", is_flag=True, help="Do not ask before the first push to a remote.")
-def save_command(config: str, run: str, *, from_pull_request: bool, yes: bool) -> int:
+def save_command(config: str, run: str, *, from_pull_request: bool, yes: bool) -> None:
     """Store a run in the baseline, even a failed one, but not an incomplete one.
 
     In CI, only runs on tracked branches are stored: on pushes, on schedules and by hand, and when
@@ -41,13 +40,12 @@ def save_command(config: str, run: str, *, from_pull_request: bool, yes: bool) -
     store = command_inputs.require_baseline(loaded)
     refusal = why_not(store, context, from_pull_request=from_pull_request)
     save(loaded, run, context, refusal, may_ask=may_ask)
-    return ExitCode.PASSED
 
 
 @baseline.command()
 @config_option
 @json_option
-def show(config: str, *, as_json: bool) -> int:
+def show(config: str, *, as_json: bool) -> None:
     """Show the stored runs: first the ones to compare with, the nearest at the top."""
     loaded, context = command_inputs.load(config)
     store = command_inputs.require_baseline(loaded)
@@ -60,14 +58,13 @@ def show(config: str, *, as_json: bool) -> int:
         console.out(f"the store {name!r} keeps no runs: each run also runs the merge base instead")
     else:
         show_runs(found, stored.lineage, loaded.suite, config)
-    return ExitCode.PASSED
 
 
 @baseline.command()
 @config_option
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
 @json_option
-def diff(config: str, run: str, *, as_json: bool) -> int:
+def diff(config: str, run: str, *, as_json: bool) -> None:
     """Show what changed between the baseline and a run."""
     loaded, context = command_inputs.load(config)
     command_inputs.require_baseline(loaded)
@@ -85,7 +82,6 @@ def diff(config: str, run: str, *, as_json: bool) -> int:
         console.out("the baseline has no other run to compare with")
     else:
         show_comparison(report, "the baseline")
-    return ExitCode.PASSED
 
 
 @baseline.command()
@@ -93,9 +89,8 @@ def diff(config: str, run: str, *, as_json: bool) -> int:
 @click.option(
     "--keep", type=click.IntRange(min=1), required=True, help="Number of the newest runs to keep."
 )
-def prune(config: str, keep: int) -> int:
+def prune(config: str, keep: int) -> None:
     """Remove the oldest runs, in stores that keep a history (`branch`, `gcs`)."""
     loaded, context = command_inputs.load(config)
     gone = command_inputs.require_baseline(loaded).prune(loaded.suite, keep, context)
     console.out(f"removed {counted(gone, 'run')}")
-    return ExitCode.PASSED

@@ -89,13 +89,12 @@ def list_sets(folder: str, *, as_json: bool) -> int:
 
 @evalsets.command()
 @_place
-def create(place: str, eval_set_id: str | None) -> int:
+def create(place: str, eval_set_id: str | None) -> None:
     """Create an empty evalset: ADK's JSON, or our own format in a file `*.yaml`."""
     target = located(place, eval_set_id)
     target.create(time.time())
     of = f" for app '{target.app}'" if target.app else ""
     console.out(f"Eval set '{target.eval_set_id}' created{of}.")
-    return ExitCode.PASSED
 
 
 @evalsets.command()
@@ -111,7 +110,7 @@ def create(place: str, eval_set_id: str | None) -> int:
     metavar="FILE",
     help="Initial session of new cases, as in `adk eval_set` (JSON).",
 )
-def add(place: str, eval_set_id: str | None, **options: Any) -> int:
+def add(place: str, eval_set_id: str | None, **options: Any) -> None:
     """Add cases; duplicate ids are rejected.
 
     With --scenarios_file, duplicates are skipped, as by `adk eval_set add_eval_case`.
@@ -133,7 +132,6 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
         is_there = position in skipped
         ending = f"already exists in {of}, skipped adding." if is_there else f"added to {of}."
         console.out(f"Eval case '{case.eval_id}' {ending}")
-    return ExitCode.PASSED
 
 
 @evalsets.command()
@@ -141,7 +139,7 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
 @click.option("--file", "case_file", metavar="FILE", help=_FILE_HELP)
 @click.option("--case", help="Id of the case in --file or --from-traces.")
 @_traces
-def update(place: str, eval_set_id: str | None, **options: Any) -> int:
+def update(place: str, eval_set_id: str | None, **options: Any) -> None:
     """Replace cases that have the same ids.
 
     With --from-traces, a case will expect what the agent did; its session, tags, rubrics,
@@ -152,7 +150,6 @@ def update(place: str, eval_set_id: str | None, **options: Any) -> int:
     console.say_problems(target.update(cases))
     for case in cases:
         console.out(f"Eval case '{case.eval_id}' updated in {target.shown}.")
-    return ExitCode.PASSED
 
 
 @evalsets.command()
@@ -160,27 +157,25 @@ def update(place: str, eval_set_id: str | None, **options: Any) -> int:
 @click.option(
     "--case", "cases", multiple=True, required=True, help="Id of a case; may be repeated."
 )
-def delete(place: str, eval_set_id: str | None, cases: tuple[str, ...]) -> int:
+def delete(place: str, eval_set_id: str | None, cases: tuple[str, ...]) -> None:
     """Delete cases; if one does not exist, none is deleted."""
     target = located(place, eval_set_id)
     target.delete(cases)
     for case in dict.fromkeys(cases):
         console.out(f"Eval case '{case}' deleted from {target.shown}.")
-    return ExitCode.PASSED
 
 
 @evalsets.command()
 @click.argument("file")
 @click.option("--to", required=True, help="Target format: adk, cases (our own) or agentflow.")
 @click.option("--out", metavar="FILE", help="Output path (default: beside FILE); never overwrites.")
-def convert(file: str, to: str, out: str | None) -> int:
+def convert(file: str, to: str, out: str | None) -> None:
     """Convert an evalset to another format, and warn about losses."""
     written = evalset_conversion.convert(file, to, out)
     _refuse_there(written.file)
     console.say_problems(written.warnings)
     evalset_conversion.save([written])
     console.out(f"{written.shown}: {counted(written.cases, 'case')} written.")
-    return ExitCode.PASSED
 
 
 @evalsets.command()
@@ -192,7 +187,7 @@ def convert(file: str, to: str, out: str | None) -> int:
     metavar="FILE",
     help="Default session (JSON with app_name, user_id, state).",
 )
-def migrate(place: str, out: str | None, initial_session: str | None, *, backup: bool) -> int:
+def migrate(place: str, out: str | None, initial_session: str | None, *, backup: bool) -> None:
     """Rewrite files that ADK does not read: in its older formats, or with obvious mistakes.
 
     With a DIR, rewrites every such `*.test.json` and `*.evalset.json` in and below it.  The ids of
@@ -215,7 +210,6 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
         console.out(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
     if not found:
         console.out(f"{place}: nothing to migrate; only files in ADK formats are migrated.")
-    return ExitCode.PASSED
 
 
 def _refuse_there(file: File) -> None:

@@ -97,7 +97,7 @@ def list_results(place: str, *, as_json: bool) -> int:
 @_place
 @click.argument("result", metavar="ID")
 @json_option
-def show_result(place: str, result: str, *, as_json: bool) -> int:
+def show_result(place: str, result: str, *, as_json: bool) -> None:
     """Show the cases and metrics of a result."""
     files = _files(place)
     if result not in files:
@@ -106,12 +106,11 @@ def show_result(place: str, result: str, *, as_json: bool) -> int:
     found = _read(files[result])
     if as_json:
         print_json(found.model_dump(mode="json"))
-        return ExitCode.PASSED
+        return
     for case in found.eval_case_results:
         out(f"{_status(case.final_eval_status)} {case.eval_id}")
         for metric in case.overall_eval_metric_results:
             click.echo(f"  {terminal(_metric_line(metric))}")
-    return ExitCode.PASSED
 
 
 def _metric_line(metric: _Metric) -> str:

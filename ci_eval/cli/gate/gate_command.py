@@ -128,7 +128,7 @@ def gate() -> None:
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
 @other_config_option("Reevaluate with this configuration and its baseline.")
 @json_option
-def explain(run: str, config: str | None, *, as_json: bool) -> int:
+def explain(run: str, config: str | None, *, as_json: bool) -> None:
     """Explain a verdict, with the numbers behind it.
 
     RUN is a report directory, its report.json, or a run.json, which is reevaluated.
@@ -138,7 +138,6 @@ def explain(run: str, config: str | None, *, as_json: bool) -> int:
         print_json(found.model_dump(mode="json"))
     else:
         show_explanation(found)
-    return ExitCode.PASSED
 
 
 @gate.command()
@@ -149,7 +148,7 @@ def explain(run: str, config: str | None, *, as_json: bool) -> int:
 )
 @click.option("--run", type=click.Path(), help="Stored run to take durations and judge costs from.")
 @json_option
-def power(config: str, drop: float | None, *, power: float, run: str | None, as_json: bool) -> int:
+def power(config: str, drop: float | None, *, power: float, run: str | None, as_json: bool) -> None:
     """Estimate the smallest drop the gate can detect, and the cost of detecting more."""
     loaded, context = command_inputs.load(config)
     store = command_inputs.require_baseline(loaded)
@@ -183,7 +182,6 @@ def power(config: str, drop: float | None, *, power: float, run: str | None, as_
         print_json(found.model_dump(mode="json"))
     else:
         show_outlook(found)
-    return ExitCode.PASSED
 
 
 def report_of(given: str, config: str | None) -> Report:

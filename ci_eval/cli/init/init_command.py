@@ -27,7 +27,7 @@ from ci_eval.cli.published_source import installed_from
 from ci_eval.config.criterion_names import resolve
 from ci_eval.config.presets import PRESETS, expanded
 from ci_eval.forge.lineage import default_branch
-from ci_eval.records.errors import ExitCode, Problem, UsageError
+from ci_eval.records.errors import Problem, UsageError
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.runtime.clone import top_of
@@ -58,7 +58,7 @@ _CONFIG = ""
 @click.argument("folder", default=".", metavar="[DIR]")
 @click.option("--yes", is_flag=True, help="Do not prompt.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
-def init(folder: str, *, yes: bool, force: bool) -> int:
+def init(folder: str, *, yes: bool, force: bool) -> None:
     """Inspect the repository in DIR, and write a configuration and a workflow for it.
 
     Agents, evalsets, eval configs and recordings are detected from files; nothing is imported
@@ -86,7 +86,6 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     if draft.asked:
         out(f"to estimate the cost: {there}ci-eval plan")
     out(f"next: {there}ci-eval run")
-    return ExitCode.PASSED
 
 
 def _write_all(

@@ -28,32 +28,30 @@ def models() -> None:
 @click.option("--case", help="Show the requests and the answers of this case.")
 @click.option("--agent", help="Only with this agent.")
 @json_option
-def show(config: str, *, case: str | None, agent: str | None, as_json: bool) -> int:
+def show(config: str, *, case: str | None, agent: str | None, as_json: bool) -> None:
     """Show the recorded calls of each trial, or with --case their requests and answers."""
     found = _cassettes(config)
     _check_recorded(found, case, agent)
     if as_json:
         print_json([row for each in found for row in _rows(each, case, agent)])
-        return ExitCode.PASSED
+        return
     for each in found:
         console.out(f"{each.shown}: {counted(len(each.cassette), 'call')}")
         if case:
             _show_case(each, case, agent)
         else:
             _show_trials(each, agent)
-    return ExitCode.PASSED
 
 
 @models.command()
 @config_option
-def prune(config: str) -> int:
+def prune(config: str) -> None:
     """Remove the calls of trials that the configuration no longer plans."""
     for each in _cassettes(config):
         for conflict in each.conflicts():
             raise UsageError(conflict)
         removed = each.cassette.keep(each.trials)
         console.out(f"{each.shown}: removed {counted(removed, 'call')}")
-    return ExitCode.PASSED
 
 
 @models.command()
