@@ -10,14 +10,7 @@ import click
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import naming_files, print_json
 from ci_eval.cli.output_paths import refuse_plan
-from ci_eval.cli.shared_options import (
-    config_option,
-    json_option,
-    not_empty,
-    repeats_option,
-    run_python_option,
-    selection_options,
-)
+from ci_eval.cli.shared_options import json_option, not_empty, planning_options, run_python_option
 from ci_eval.pull_requests.github_runner import append_outputs
 from ci_eval.records.errors import UsageError
 from ci_eval.run.baseline_choice import load_baseline
@@ -35,9 +28,7 @@ _MAX_LINE = 5_000
 
 
 @click.command()
-@config_option
-@selection_options
-@repeats_option
+@planning_options
 @run_python_option
 @click.option(
     "--shards",

@@ -8,13 +8,7 @@ import click
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import apart_from_json
 from ci_eval.cli.output_paths import only_writer
-from ci_eval.cli.shared_options import (
-    json_option,
-    open_option,
-    other_config_option,
-    out_option,
-    show_option,
-)
+from ci_eval.cli.shared_options import other_config_option, report_options
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.run.report_assembly import compare_and_decide, write_report
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
@@ -24,10 +18,7 @@ from ci_eval.run_files.run_file import redacted
 @click.command()
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
 @other_config_option("Configuration whose gate and baseline to use.")
-@out_option
-@show_option
-@open_option
-@json_option
+@report_options
 def report(run: str, config: str | None, out: str, **options: Any) -> int:
     """Reevaluate the gate for a stored run and write its reports.
 

@@ -84,44 +84,37 @@ out_option = click.option(
 record_option = click.option(
     "--record", type=click.Path(), help="Output path of traces, for a `recorded` agent."
 )
-repeats_option = click.option(
-    "--repeats", type=click.IntRange(1, 1000), help="Number of times to run each case."
-)
 run_python_option = click.option(
     "--run-python",
     is_flag=True,
     help="Run Python files that build criteria or evalsets, as `run` does.",
 )
-judge_mode_option = click.option(
-    "--judge-mode",
-    type=click.Choice(["auto", "record", "replay", "off"]),
-    help="Use of cached judge responses; replay calls no model.",
+mode_options = combined(
+    click.option(
+        "--judge-mode",
+        type=click.Choice(["auto", "record", "replay", "off"]),
+        help="Use of cached judge responses; replay calls no model.",
+    ),
+    click.option(
+        "--models",
+        type=click.Choice(["live", "record", "replay", "auto"]),
+        help="Use of agents' recorded model calls; replay calls no model.",
+    ),
 )
-models_option = click.option(
-    "--models",
-    type=click.Choice(["live", "record", "replay", "auto"]),
-    help="Use of agents' recorded model calls; replay calls no model.",
+report_options = combined(
+    out_option,
+    click.option(
+        "--show",
+        type=click.IntRange(min=0),
+        help="Failed cases to print; default 5, with -q 0, with -v 50.",
+    ),
+    click.option(
+        "--open", "opens", is_flag=True, help="Open report.html in the browser afterwards."
+    ),
+    json_option,
 )
-baseline_save_option = click.option(
-    "--baseline-save",
-    type=click.Choice(["auto", "always"]),
-    is_flag=False,
-    flag_value="always",
-    help="Store the run: with auto, only if CI runs merged code; with always, or without a "
-    "value, unless CI runs unmerged code.",
-)
-section_option = click.option(
-    "--section", default="", help="Name of the CI job, or its matrix as JSON."
-)
-show_option = click.option(
-    "--show",
-    type=click.IntRange(min=0),
-    help="Failed cases to print; default 5, with -q 0, with -v 50.",
-)
-open_option = click.option(
-    "--open", "opens", is_flag=True, help="Open report.html in the browser afterwards."
-)
-selection_options = combined(
+planning_options = combined(
+    config_option,
     click.option("--agent", multiple=True, help="Only this agent; may be repeated."),
     click.option("--evalset", multiple=True, help="Only this evalset; may be repeated."),
     click.option(
@@ -130,5 +123,8 @@ selection_options = combined(
     click.option("--criterion", multiple=True, help="Only this criterion; may be repeated."),
     click.option(
         "--tag", multiple=True, help="Only cases with this tag; if repeated, with all of them."
+    ),
+    click.option(
+        "--repeats", type=click.IntRange(1, 1000), help="Number of times to run each case."
     ),
 )

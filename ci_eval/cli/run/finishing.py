@@ -4,20 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
+
 from ci_eval.cli import command_inputs, console
 from ci_eval.cli.baseline import baseline_saving
 from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files
 from ci_eval.cli.output_paths import only_writer
 from ci_eval.cli.publish.posting_options import posting_options, tell, tell_none
-from ci_eval.cli.shared_options import (
-    baseline_save_option,
-    combined,
-    json_option,
-    open_option,
-    out_option,
-    section_option,
-    show_option,
-)
+from ci_eval.cli.shared_options import combined, report_options
 from ci_eval.pull_requests import github_runner
 from ci_eval.records.errors import CiEvalError, ExitCode
 from ci_eval.records.findings import Report
@@ -26,13 +20,17 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import counted
 
 finishing_options = combined(
-    baseline_save_option,
-    section_option,
+    click.option(
+        "--baseline-save",
+        type=click.Choice(["auto", "always"]),
+        is_flag=False,
+        flag_value="always",
+        help="Store the run: with auto, only if CI runs merged code; with always, or without a "
+        "value, unless CI runs unmerged code.",
+    ),
+    click.option("--section", default="", help="Name of the CI job, or its matrix as JSON."),
     posting_options(default="off"),
-    out_option,
-    show_option,
-    open_option,
-    json_option,
+    report_options,
 )
 
 

@@ -15,14 +15,7 @@ from ci_eval.cli.output_paths import refuse_plan
 from ci_eval.cli.plan_command import shards_json
 from ci_eval.cli.run.console_progress import run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication
-from ci_eval.cli.shared_options import (
-    config_option,
-    judge_mode_option,
-    models_option,
-    not_empty,
-    repeats_option,
-    selection_options,
-)
+from ci_eval.cli.shared_options import mode_options, not_empty, planning_options
 from ci_eval.pull_requests import github_runner
 from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run import shards
@@ -38,11 +31,8 @@ from ci_eval.text.templates import counted
 
 @click.command()
 @click.argument("reports", nargs=-1, required=True, metavar="REPORT...", type=click.Path())
-@config_option
-@selection_options
-@repeats_option
-@judge_mode_option
-@models_option
+@planning_options
+@mode_options
 @click.option(
     "--redraw-plan",
     metavar="FILE",

@@ -13,15 +13,7 @@ from ci_eval.cli.output_paths import refuse_recording
 from ci_eval.cli.run.console_progress import run_shard_watched, run_watched
 from ci_eval.cli.run.finishing import finished, finishing_options, publication
 from ci_eval.cli.run.shard_option import ShardOption, described, exit_code, refuse_other
-from ci_eval.cli.shared_options import (
-    config_option,
-    judge_mode_option,
-    models_option,
-    not_empty,
-    record_option,
-    repeats_option,
-    selection_options,
-)
+from ci_eval.cli.shared_options import mode_options, not_empty, planning_options, record_option
 from ci_eval.pull_requests.github_runner import publish_shard
 from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Report
@@ -33,9 +25,7 @@ from ci_eval.runtime.path_checks import refuse_links_out
 
 
 @click.command()
-@config_option
-@selection_options
-@repeats_option
+@planning_options
 @click.option(
     "--failed",
     "--last-failed",
@@ -64,8 +54,7 @@ from ci_eval.runtime.path_checks import refuse_links_out
 )
 @click.option("--engine", metavar="NAME", help="Where to run trials: local, or ray.")
 @record_option
-@judge_mode_option
-@models_option
+@mode_options
 @click.option("--adk-results", metavar="DIR", help="Write ADK result files for `adk web DIR`.")
 @finishing_options
 def run(config: str, out: str, **options: Any) -> int:
