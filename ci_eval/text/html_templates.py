@@ -12,30 +12,15 @@ from urllib.parse import quote
 from ci_eval.text import templates
 from ci_eval.text.sanitize import clean
 
-_NUMBERS = (
-    *(templates.score, templates.measure, templates.exact, templates.difference),
-    *(templates.percent, templates.p_value),
-    *(templates.duration, templates.dollars, templates.counted),
-)
-
 
 @cache
 def environment() -> Any:
     """Return the Jinja environment of these templates; the import is slow."""
-    from jinja2 import FileSystemLoader, StrictUndefined
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.sandbox import ImmutableSandboxedEnvironment as Sandbox
 
-    environment = ImmutableSandboxedEnvironment(
-        loader=FileSystemLoader(templates.folders()),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_seen,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        optimized=False,  # compiling takes longer than rendering
-    )
+    environment = templates.made_for_folders(Sandbox, autoescape=True, finalize=_seen)
     del environment.filters["safe"]
-    environment.filters.update({each.__name__: each for each in (*_NUMBERS, fragment)})
+    environment.filters.update({each.__name__: each for each in (*templates.NUMBERS, fragment)})
     return environment
 
 

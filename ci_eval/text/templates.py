@@ -289,8 +289,7 @@ def _minus(text: str) -> str:
 
 # --- Templates ------------------------------------------------------------------------------
 
-_FILTERS: tuple[Callable[..., str], ...] = (
-    *(markdown, code, html_code, block, link),
+NUMBERS: tuple[Callable[..., str], ...] = (
     *(score, measure, exact, difference, percent, p_value, duration, dollars, counted),
 )
 
@@ -340,24 +339,30 @@ def prepare() -> None:
 @cache
 def environment() -> Any:
     """Return the Jinja environment of all templates; the import is slow."""
-    from jinja2 import FileSystemLoader, StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Environment(ImmutableSandboxedEnvironment):
         # The output of a macro or a block is already escaped.
         concat = staticmethod(lambda pieces: _Safe("".join(pieces)))  # type: ignore[assignment]  # no str
 
-    environment = Environment(
+    environment = made_for_folders(Environment, finalize=_output, keep_trailing_newline=True)
+    filters: tuple[Callable[..., str], ...] = (markdown, code, html_code, block, link, *NUMBERS)
+    environment.filters.update({each.__name__: _as_safe(each) for each in filters})
+    return environment
+
+
+def made_for_folders(kind: Callable[..., Any], **options: Any) -> Any:
+    """Return a Jinja environment of this kind, for the templates in our folders."""
+    from jinja2 import FileSystemLoader, StrictUndefined
+
+    return kind(
         loader=FileSystemLoader(folders()),
         undefined=StrictUndefined,
-        finalize=_output,
         trim_blocks=True,
         lstrip_blocks=True,
         optimized=False,  # compiling takes longer than rendering
-        keep_trailing_newline=True,
+        **options,
     )
-    environment.filters.update({each.__name__: _as_safe(each) for each in _FILTERS})
-    return environment
 
 
 def folders() -> list[Path]:
