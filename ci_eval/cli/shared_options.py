@@ -24,9 +24,10 @@ def combined(*decorators: Decorator) -> Decorator:
     return add
 
 
-def adk_option(name: str, **attributes: Any) -> Decorator:
+def adk_option(name: str, parameter: str = "", **attributes: Any) -> Decorator:
     """Return an option of ADK, whose name may be written with underscores or hyphens."""
-    return click.option(f"--{name}", f"--{name.replace('_', '-')}", **attributes)
+    names = (f"--{name}", f"--{name.replace('_', '-')}", parameter or name)
+    return click.option(*names, **attributes)
 
 
 class NumberRange(click.FloatRange):

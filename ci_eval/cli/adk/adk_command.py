@@ -32,10 +32,15 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 @click.command()
 @click.argument("agent_dir", type=click.Path(exists=True, file_okay=False))
 @click.argument("sets", nargs=-1, metavar="[FILE|ID[:CASE,…]]…")
-@adk_option("config_file_path", metavar="FILE", help="Eval config (JSON) with the criteria.")
-@adk_option("print_detailed_results", is_flag=True, help="Print the details of every case.")
+@adk_option(
+    "config_file_path", "config_file", metavar="FILE", help="Eval config (JSON) with the criteria."
+)
+@adk_option(
+    "print_detailed_results", "detailed", is_flag=True, help="Print the details of every case."
+)
 @adk_option(
     "eval_storage_uri",
+    "storage_uri",
     metavar="gs://BUCKET",
     help="Bucket with the evalsets and results: gs://BUCKET.",
 )
@@ -43,14 +48,15 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
     "log_level",
     type=click.Choice(_LEVELS, case_sensitive=False),
     default="INFO",
+    expose_value=False,
     help="Accepted for compatibility; has no effect.",
 )
-@adk_option("enable_features", multiple=True, help="ADK features, comma-separated.")
-@adk_option("disable_features", multiple=True, help="ADK features, comma-separated.")
+@adk_option("enable_features", "enable", multiple=True, help="ADK features, comma-separated.")
+@adk_option("disable_features", "disable", multiple=True, help="ADK features, comma-separated.")
 @click.option("--interpreter", help="Python with google-adk and the agent's dependencies.")
 @record_option
 @out_option
-def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
+def adk(agent_dir: str, *, record: str | None, out: str, detailed: bool, **given: Any) -> int:
     """Evaluate the ADK agent in AGENT_DIR, like `adk eval`.
 
     Name an evalset by its file, or by its id if it is in AGENT_DIR; append `:case,case` to run
@@ -58,22 +64,13 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     AGENT_DIR/.adk/eval_history, and the reports of ci-eval to --out. With --eval_storage_uri the
     evalsets named by id are read from that bucket, and results are written to it.
     """
-    options = Options(
-        agent=agent_dir,
-        sets=sets,
-        storage_uri=given["eval_storage_uri"],
-        config_file=given["config_file_path"],
-        interpreter=given["interpreter"],
-        enable=given["enable_features"],
-        disable=given["disable_features"],
-    )
+    options = Options(agent=agent_dir, **given)
     folder, context = Path(out), replace(command_inputs.context_of(), folder="")
     env = context.env
-    record = Path(given["record"]).absolute() if given["record"] else None
     isolation.close_memory()
     try:
-        refuse_recording(given["record"])
-        outputs, detailed = Outputs(folder=folder, record=record), given["print_detailed_results"]
+        refuse_recording(record)
+        outputs = Outputs(folder=folder, record=Path(record).absolute() if record else None)
         with only_writer(folder):
             report, failed = _run(options, context, outputs, detailed=detailed)
     except CiEvalError as exc:
