@@ -17,7 +17,6 @@ from ci_eval.config.presets import PRESETS
 from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion
-from ci_eval.plugins.plugin import Plugin
 from ci_eval.plugins.registry import Registry
 from ci_eval.records.errors import UsageError
 from ci_eval.text.suggest import did_you_mean
@@ -244,7 +243,8 @@ def _models_of(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models_of(part)
 
 
-def _plugin_schema(model: type[Plugin], shared: dict[str, Any]) -> dict[str, Any]:
+def _plugin_schema(model: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a plugin or a preset, with its description."""
     schema = _schema_of(model, shared)
     return {**schema, "description": inspect.cleandoc(model.__doc__ or "")}
 
@@ -335,18 +335,12 @@ def _criterion_schema(model: type[AnyCriterion], shared: dict[str, Any]) -> dict
         schema["required"] = ["threshold", *needed]
     number = [] if needed or model.takes_threshold == "never" else [{"type": "number"}]
     empty = [] if needed or needs_threshold else [{"type": "null"}]
-    return {
-        "anyOf": [*number, *empty, schema],
-        "description": inspect.cleandoc(model.__doc__ or ""),
-    }
+    return {"anyOf": [*number, *empty, schema], "description": schema["description"]}
 
 
 def _presets_schema(shared: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of `preset:`: a name, a name with options, or a list of these."""
-    options = {
-        name: {**_schema_of(model, shared), "description": inspect.cleandoc(model.__doc__ or "")}
-        for name, model in PRESETS.items()
-    }
+    options = {name: _plugin_schema(model, shared) for name, model in PRESETS.items()}
     one = [
         {"enum": list(PRESETS)},
         {"type": "object", "properties": options, "additionalProperties": False},
