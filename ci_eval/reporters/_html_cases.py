@@ -122,27 +122,21 @@ def _gist(result: TrialResult, trace: Trace | None) -> str:
 
 
 def _trial(result: TrialResult, trace: Trace | None) -> dict[str, Any]:
-    """Return the parts of a trial that the page shows, without empty ones."""
-    found: dict[str, Any] = {
+    """Return the parts of a trial that the page shows, without unknown ones."""
+    error, later = result.error, "rerun" if result.round else None
+    found = {
         "status": result.status[0],
         "scores": [_score(each) for each in result.scores],
         "turns": list(_turns(trace)) if trace else [{"user": _cut(m)} for m in result.messages],
+        "kind": "confirming" if result.confirms else later,
+        "seconds": round(result.duration_s, 3) if result.duration_s else None,
+        "attempts": result.attempts if result.attempts > 1 else None,
+        "mocked": result.mocked or None,
+        "error": [error.kind, _cut(error.message)] if error else None,
+        "output": wrapped(result.output)[:_MAX_LINES] if result.output else None,
+        "cut": report_phrases.cut_off(result.cut_off) if result.cut_off else None,
     }
-    if result.confirms or result.round:
-        found["kind"] = "confirming" if result.confirms else "rerun"
-    if result.duration_s:
-        found["seconds"] = round(result.duration_s, 3)
-    if result.attempts > 1:
-        found["attempts"] = result.attempts
-    if result.mocked:
-        found["mocked"] = result.mocked
-    if result.error:
-        found["error"] = [result.error.kind, _cut(result.error.message)]
-    if result.output:
-        found["output"] = wrapped(result.output)[:_MAX_LINES]
-    if result.cut_off:
-        found["cut"] = report_phrases.cut_off(result.cut_off)
-    return found
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _score(score: Score) -> dict[str, Any]:
