@@ -20,7 +20,6 @@ from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
 from ci_eval.config.engine_section import read_engine, without_engine
 from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge_section import read_judging, read_simulation
-from ci_eval.config.misplaced_keys import placed
 from ci_eval.config.open_evalset import reader_of
 from ci_eval.config.python_files import absent_file, host_of, not_run, python_file
 from ci_eval.config.validated_config import Config
@@ -153,9 +152,9 @@ class _Reader(DocumentReader):
 
     def _placed(self, raw: dict[str, Any]) -> dict[str, Any]:
         """Return the file without misplaced keys, and without the options of the engine."""
-        kept = {**placed(self, ConfigFile, raw, ()), "run": without_engine(raw.get("run", {}))}
-        kept["run"] = placed(self, RunOptions, kept["run"], ("run",))
-        return {**kept, "gate": placed(self, GateOptions, raw.get("gate", {}), ("gate",))}
+        kept = {**self.placed(ConfigFile, raw, ()), "run": without_engine(raw.get("run", {}))}
+        kept["run"] = self.placed(RunOptions, kept["run"], ("run",))
+        return {**kept, "gate": self.placed(GateOptions, raw.get("gate", {}), ("gate",))}
 
     def _remark(
         self, agents: Mapping[str, object], criteria: Mapping[str, AnyCriterion], read: Criteria
@@ -194,7 +193,7 @@ class _Reader(DocumentReader):
             self.problem(message, loc)
             return None
         model = points.agent[types[0]]
-        own = placed(self, model, self._with_gcs(model, spec), loc, sections=("run",))
+        own = self.placed(model, self._with_gcs(model, spec), loc, sections=("run",))
         return self.validated(model, own, loc)
 
     def _evalset(self, spec: Any, loc: Loc) -> EvalSetSpec | None:
@@ -294,7 +293,7 @@ class _Reader(DocumentReader):
             self.problem(str(exc), ("baseline", "store"))
             return None
         spec = {key: value for key, value in raw.items() if key != "store"}
-        spec = placed(self, model, spec, ("baseline",))
+        spec = self.placed(model, spec, ("baseline",))
         return self.validated(model, self._with_gcs(model, spec), ("baseline",))
 
     def _with_gcs(self, model: type[Plugin], spec: dict[str, Any]) -> dict[str, Any]:
