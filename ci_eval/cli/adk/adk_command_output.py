@@ -37,7 +37,7 @@ def criteria_line(criteria: Mapping[str, AnyCriterion]) -> str:
         if each.threshold is not None
         for said in (criterion_of(each),)
     }
-    return _line(f"Using evaluation criteria: criteria={judged!r}", limit=2_000)
+    return terminal(f"Using evaluation criteria: criteria={judged!r}", 2_000)
 
 
 def counts_lines(counts: Mapping[str, Counter[bool]]) -> Iterator[str]:
@@ -48,7 +48,7 @@ def counts_lines(counts: Mapping[str, Counter[bool]]) -> Iterator[str]:
     yield "*" * 69
     yield "Eval Run Summary"
     for eval_set_id, each in counts.items():
-        yield _line(f"{eval_set_id}:")
+        yield terminal(f"{eval_set_id}:")
         yield f"  Tests passed: {each[True]}"
         yield f"  Tests failed: {each[False]}"
 
@@ -136,11 +136,7 @@ def _field_lines(name: str, value: str) -> Iterator[str]:
     ]
     if len(lines) > MAX_LINES:
         lines[MAX_LINES:] = ["…"]
-    head = f"  {_line(name)}: ".ljust(_VALUE_AT)
+    head = f"  {terminal(name)}: ".ljust(_VALUE_AT)
     for number, line in enumerate(lines):
         indent = " " * (len(line) - len(line.lstrip(" ")))
-        yield f"{' ' * len(head) if number else head}{indent}{_line(line)}"
-
-
-def _line(text: str, *, limit: int = 500) -> str:
-    return terminal(text, limit)
+        yield f"{' ' * len(head) if number else head}{indent}{terminal(line)}"

@@ -175,7 +175,7 @@ def convert(file: str, to: str, out: str | None) -> None:
     _refuse_there(written.file)
     console.say_problems(written.warnings)
     evalset_conversion.save([written])
-    console.out(f"{written.shown}: {counted(written.cases, 'case')} written.")
+    console.out(f"{written.file.shown}: {counted(written.cases, 'case')} written.")
 
 
 @evalsets.command()
@@ -207,7 +207,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
         console.say_problems(each.warnings)
     evalset_conversion.save(found, backup=backup)
     for each in found:
-        console.out(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
+        console.out(f"{each.file.shown}: {counted(each.cases, 'case')} migrated.")
     if not found:
         console.out(f"{place}: nothing to migrate; only files in ADK formats are migrated.")
 

@@ -33,11 +33,6 @@ class Written:
     cases: int
     warnings: tuple[Problem, ...]
 
-    @property
-    def shown(self) -> str:
-        """The file, as the user would name it."""
-        return self.file.shown
-
 
 def convert(source: str, to: str, out: str | None) -> Written:
     """Return the evalset `source` in the format `to`, for the file `out`.
@@ -137,13 +132,13 @@ def save(written: Sequence[Written], *, backup: bool = False) -> None:
     """
     problems = [problem for each in written for problem in each.file.unwritable()]
     replaced = written if backup else ()
-    copies = [each.file.beside(f"{Path(each.shown).name}.bak") for each in replaced]
+    copies = [each.file.beside(f"{Path(each.file.shown).name}.bak") for each in replaced]
     problems += [Problem("already exists", copy.shown) for copy in copies if copy.there]
     if problems:
         raise UsageError(problems=problems, hint="nothing was written")
     for copy, each in zip(copies, replaced, strict=True):
         if each.file.there:
-            copy.write(read_text(each.file.path, shown=each.shown))
+            copy.write(read_text(each.file.path, shown=each.file.shown))
     for each in written:
         each.file.write(each.text)
 

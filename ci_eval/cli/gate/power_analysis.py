@@ -326,7 +326,7 @@ class _Family:
             alike = self._setting(group, noise, repeats, all_alike=True)
             return alike.power(drop) >= asked.power
 
-        cases = fewest(lambda count: now.with_cases(count).power(drop) >= asked.power, MOST)
+        cases = fewest(lambda count: replace(now, cases=count).power(drop) >= asked.power, MOST)
         repeats = fewest(enough, MOST_REPEATS)
         reason = "" if repeats else "variance between runs is too large for repeats to average out"
         if not repeats and not cases and self._arms:

@@ -15,7 +15,7 @@ repeats, drop² / (k + m - 1).
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -179,10 +179,6 @@ class Setting:
             middle = (low + high) / 2
             low, high = (low, middle) if self.power(middle) >= power else (middle, high)
         return high
-
-    def with_cases(self, cases: int) -> "Setting":
-        """Return the same test with another number of `cases`, which vary as much."""
-        return replace(self, cases=cases)
 
 
 def fewest(good: Callable[[int], bool], most: int) -> int | None:

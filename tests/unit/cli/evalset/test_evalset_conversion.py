@@ -56,7 +56,7 @@ def older(folder, *turns, name="old.test.json"):
 
 def reread(folder, written: Written):
     save([written])
-    opened = open_evalset(folder / written.shown, shown=written.shown)
+    opened = open_evalset(folder / written.file.shown, shown=written.file.shown)
     return [case.model_dump(exclude_defaults=True) for case in opened.cases()]
 
 
@@ -81,7 +81,7 @@ def test_adk_to_adk_is_the_same(folder):
 def test_our_own_format_and_back_is_the_same(folder):
     source = evalset(folder, GREETS, {**REFUNDS, "tags": ["x"], "assertions": [{"tokens": 9}]})
     there = convert(source, "cases", None)
-    assert (there.shown, there.cases, messages(there)) == ("smoke.yaml", 2, [])
+    assert (there.file.shown, there.cases, messages(there)) == ("smoke.yaml", 2, [])
     save([there])
 
     back = convert("smoke.yaml", "adk", "back.json")
@@ -198,7 +198,7 @@ def test_a_list_of_turns_becomes_one_case_of_the_same_id(folder):
     written = migrate(older(folder, OLDER_TURN, {"query": "Bye"}), None, SESSION)
 
     assert written is not None
-    assert (written.shown, written.cases) == ("old.test.json", 1)
+    assert (written.file.shown, written.cases) == ("old.test.json", 1)
     assert json.loads(written.text) == {
         "eval_set_id": "old",
         "name": "old",
@@ -273,7 +273,10 @@ def test_a_folder_is_migrated_as_a_whole_or_not_at_all(folder):
     older(folder, OLDER_TURN, name="deep/a.test.json")
     older(folder, OLDER_TURN, name="b.test.json")
     evalset(folder, GREETS)
-    assert [each.shown for each in migrate_folder(".", None)] == ["b.test.json", "deep/a.test.json"]
+    assert [each.file.shown for each in migrate_folder(".", None)] == [
+        "b.test.json",
+        "deep/a.test.json",
+    ]
 
     older(folder, {"query": 1}, name="c.test.json")
     older(folder, {"query": 2}, name="d.test.json")
