@@ -84,13 +84,11 @@ def _with_own_links(report: Report, env: Mapping[str, str], page_url: str) -> Re
     Needed because an agent that runs under the same account can write to the report folder.
     """
     server = env.get("GITHUB_SERVER_URL") or env.get("CI_SERVER_URL") or ""
-    links = {"url": report.meta.url, "page_url": report.meta.page_url}
-    foreign = {
-        name: ""
-        for name, link in links.items()
-        if not server or not link.startswith(f"{server.rstrip('/')}/")
-    }
-    known = foreign | ({"page_url": page_url} if page_url else {})
+
+    def own(link: str) -> str:
+        return link if server and link.startswith(f"{server.rstrip('/')}/") else ""
+
+    known = {"url": own(report.meta.url), "page_url": page_url or own(report.meta.page_url)}
     return report.model_copy(update={"meta": report.meta.model_copy(update=known)})
 
 
