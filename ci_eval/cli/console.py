@@ -229,6 +229,7 @@ def out_report(
     sys.stdout.flush()  # so that later lines on stderr follow it in a log of both
 
 
+_HEADS = ("agent", "evalset", "criterion", "score", "threshold", "baseline", "passed")
 _VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "incomplete": "open"}
 
 
@@ -244,17 +245,14 @@ def _show_command(report: Report, place: Place, folder: str) -> str:
 
 def _criteria_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return heads and rows of the criteria, without columns that never vary."""
-    heads = ("agent", "evalset", "criterion", "score", "threshold", "baseline", "passed")
-    rows = [_row(group, report) for group in report.groups]
-    constant = {
-        "agent": len(report.meta.agents) == 1,
-        "evalset": len(report.meta.evalsets) == 1,
-        "baseline": report.comparison is None,
+    shown = {
+        "agent": len(report.meta.agents) != 1,
+        "evalset": len(report.meta.evalsets) != 1,
+        "baseline": report.comparison is not None,
     }
-    kept = [index for index, head in enumerate(heads) if not constant.get(head)]
-    return tuple(heads[index] for index in kept), [
-        tuple(row[index] for index in kept) for row in rows
-    ]
+    heads = tuple(head for head in _HEADS if shown.get(head, True))
+    rows = [dict(zip(_HEADS, _row(group, report), strict=True)) for group in report.groups]
+    return heads, [tuple(row[head] for head in heads) for row in rows]
 
 
 def _broken(comparison: Comparison) -> list[CaseChange]:
