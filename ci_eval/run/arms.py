@@ -366,7 +366,8 @@ class Arms:
             record=None,
             progress=self._progress,
         )
-        collector = Collector(found.plan, self._meta, outputs, found.context.secrets, found.commit)
+        code = dict.fromkeys(found.plan.config.agents, found.commit)
+        collector = Collector(found.plan, self._meta, outputs, found.context.secrets, code)
         self.base = Arm(found.plan, found.context, self.stack.enter_context(collector))
 
     def confirmation(self) -> Confirmation:

@@ -1,4 +1,4 @@
-"""Digest of the code that a run evaluates; a resumed run reuses results of the same code only."""
+"""Digests of the code that a run evaluates; a resumed run reuses results of the same code only."""
 
 import hashlib
 import os
@@ -10,11 +10,19 @@ from ci_eval.run.plan import Plan
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.git import GitError
+from ci_eval.text.fingerprint import fingerprint
 
 _CHUNK_BYTES = 1 << 20
 
 
-def code_digest(plan: Plan, context: RunContext) -> str:
+def code_digests(plan: Plan, context: RunContext) -> dict[str, str]:
+    """Return a digest of each agent: of its options, and of the tracked files of the repository."""
+    files = _digest_of_files(plan, context)
+    agents = plan.config.agents.items()
+    return {name: fingerprint([files, each.model_dump(mode="json")]) for name, each in agents}
+
+
+def _digest_of_files(plan: Plan, context: RunContext) -> str:
     """Return a digest of the tracked files of the repository; empty if there is none.
 
     The configuration and evalsets do not count: results of criteria are never reused, and each

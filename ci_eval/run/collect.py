@@ -1,7 +1,7 @@
 """Collection of a run: traces as they arrive, results in trial order."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -212,9 +212,9 @@ class Collector:
     """Stores each trace as it lands, and writes results in the order of the trials."""
 
     def __init__(
-        self, plan: Plan, meta: RunMeta, outputs: Outputs, secrets: Secrets, code: str = ""
+        self, plan: Plan, meta: RunMeta, outputs: Outputs, secrets: Secrets, code: Mapping[str, str]
     ) -> None:
-        """Prepare a run of the code with the digest `code`."""
+        """Prepare a run; `code` has a digest of the code of each agent."""
         self._plan = plan
         self._outputs = outputs
         self._secrets = secrets

@@ -16,7 +16,7 @@ from ci_eval.records.results import RunMeta
 from ci_eval.run import participants
 from ci_eval.run.arms import Arm, Arms, Round, clear_base, play
 from ci_eval.run.baseline_choice import Baseline, load_baseline
-from ci_eval.run.code_digest import code_digest
+from ci_eval.run.code_digest import code_digests
 from ci_eval.run.collect import Collected, Collector, Outputs, Progress
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import clear, compare_and_decide, write_report
@@ -143,7 +143,7 @@ def _observing(
 ) -> Iterator[Arms]:
     """Open the files of a run, and prepare to run its agents."""
     files = handed_secrets.files(plan.config, context)
-    code = code_digest(plan, context)
+    code = code_digests(plan, context)
     with (
         agent_workspace(context, files) as room,
         Collector(plan, meta, outputs, context.secrets, code) as collector,

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from ci_eval.records.cases import Json, Record
@@ -77,10 +78,11 @@ class Journal:
         suite: str,
         resume: bool,
         secrets: Secrets | None = None,
-        code: str = "",
+        code: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._origin = {"suite": suite, "code": code}
-        """Only trials of the same suite and code are reused; `code` is a digest of the code."""
+        """Prepare the journal of a run; `code` has a digest of the code of each agent."""
+        self._suite = suite
+        self._code = code
         self.outdated = 0
         """Number of trials that were not reused because the code has changed."""
         self._secrets = secrets or Secrets({})
@@ -126,7 +128,7 @@ class Journal:
             trace,
             duration_s=trace.duration_s,
             attempts=trace.attempts,
-            **self._origin,
+            **self._origin(trace.key.agent),
             case_fingerprint=case_fingerprint,
             **({"output": trace.output} if trace.output else {}),
         )
@@ -169,7 +171,7 @@ class Journal:
         key = self._secrets.cleaned(trial.key)
         row = {
             **names_of(key),
-            **self._origin,
+            **self._origin(key.agent),
             "case_fingerprint": of_question(trial.case) if begun is found else "",
             "invocations": [*_dumped(begun)],
             "memento": begun.memento,
@@ -189,17 +191,14 @@ class Journal:
     def _finished(self, trial: Trial) -> Trace | None:
         row = self._traces.read(trial.key)
         applies = row.get("error") is None and row.get("case_fingerprint") == trial.fingerprint
-        if not applies or not self._is_ours(row):
-            return None
-        return trace_of(trial.key, row)
+        return trace_of(trial.key, row) if applies and self._is_ours(trial.key, row) else None
 
     def _unfinished(self, trial: Trial) -> Begun | None:
         row = self._begun.read(trial.key)
         if not row or row.get("over"):
             return None
-        if row.get("case_fingerprint") != of_question(trial.case) or not self._is_ours(row):
-            return None
-        return _begun_of(trial.key, row)
+        applies = row.get("case_fingerprint") == of_question(trial.case)
+        return _begun_of(trial.key, row) if applies and self._is_ours(trial.key, row) else None
 
     def _drops(self, key: TrialKey, row: Row) -> bool:
         """Count the metered calls of a trace; return True if it contains a secret."""
@@ -217,21 +216,26 @@ class Journal:
 
     def _count(self, key: TrialKey, row: Row) -> None:
         """Add the metered calls in a line to those that the resumed run spent."""
-        if self._origin_of(row) != self._origin:
+        if _origin_of(row) != self._origin(key.agent):
             return
         with suppress(ValueError, LookupError, AttributeError, TypeError):  # edited by hand
             for metered in filter(None, (each.get("metered") for each in row["invocations"])):
                 usage = ModelUsage.model_validate(metered)
                 self.spent[key.agent] = self.spent.get(key.agent, ModelUsage()) + usage
 
-    def _origin_of(self, row: Row) -> dict[str, Json]:
-        return {key: row.get(key, "") for key in self._origin}
+    def _origin(self, agent: str) -> dict[str, Json]:
+        """Return what identifies the trials of an agent that may be reused."""
+        return {"suite": self._suite, "code": self._code.get(agent, "")}
 
-    def _is_ours(self, row: Row) -> bool:
+    def _is_ours(self, key: TrialKey, row: Row) -> bool:
         """Return True if a line is of the same suite and code."""
-        found = self._origin_of(row)
-        self.outdated += found != self._origin and found["suite"] == self._origin["suite"]
-        return found == self._origin
+        found, ours = _origin_of(row), self._origin(key.agent)
+        self.outdated += found != ours and found["suite"] == ours["suite"]
+        return found == ours
+
+
+def _origin_of(row: Row) -> dict[str, Json]:
+    return {name: row.get(name, "") for name in ("suite", "code")}
 
 
 class _Lines:

@@ -62,7 +62,7 @@ def test_a_verdict_is_explained_from_its_report_alone(regressed):
     assert "- blocks: tool_trajectory_avg_score on smoke with bot regressed" in ended.out
     assert "compared with the baseline: 2 runs" in ended.out
     assert "single cases: 1 proven, 0 suspected, 0 exempt" in ended.out
-    assert "blocks while 1 broken case fails" in ended.out
+    assert "blocks while 1 case is broken" in ended.out
     assert ended.err == ""
 
 

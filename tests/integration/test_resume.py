@@ -226,8 +226,22 @@ def test_trials_of_an_agent_that_has_changed_since_are_run_again(project):
             git("commit", "--quiet", "-a", "-m", change)
         again = project.ci_eval("run", "--resume").err
         assert "reused 0 trials from the previous run\n" in again
-        assert "ran 3 trials again: files of the repository changed since\n" in again
+        assert "ran 3 trials again: the agent, or files of the repository, changed since\n" in again
         assert len(log(project)) == 5
+
+
+def test_trials_of_an_agent_with_other_options_are_run_again(project):
+    suite(project, RUN, COMMAND, CASES.replace("three", "again"))
+    project.ci_eval("run")
+    begun = len(log(project))
+    config = project.folder / "ci-eval.yaml"
+    config.write_text(config.read_text().replace("command:", "env: {MODE: other}, command:"))
+
+    again = project.ci_eval("run", "--resume").err
+
+    assert "reused 0 trials from the previous run\n" in again
+    assert "the agent, or files of the repository, changed since\n" in again
+    assert len(log(project)) == begun
 
 
 def test_what_was_under_way_of_another_case_is_left(project):

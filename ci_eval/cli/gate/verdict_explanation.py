@@ -242,10 +242,8 @@ def _turning(
             continue
         name = named(each.delta.group)
         if each.proven:
-            cases = (
-                "1 broken case fails" if each.proven == 1 else f"{each.proven} broken cases fail"
-            )
-            yield f"{name}: blocks while {cases}"
+            cases = "1 case is" if each.proven == 1 else f"{each.proven} cases are"
+            yield f"{name}: blocks while {cases} broken"
         elif each.blocks_from is not None:
             least = f"about {each.blocks_from:.3g}"
             yield f"{name}: a {each.worsening} of less than {least} would not have blocked"

@@ -193,7 +193,8 @@ class Progress(collect.Progress):
         begun = f", and {counted(invocations, 'invocation')} of others" if invocations else ""
         say(f"reused {counted(trials, 'trial')}{begun} from the previous run")
         if outdated:
-            say(f"ran {counted(outdated, 'trial')} again: files of the repository changed since")
+            again = f"ran {counted(outdated, 'trial')} again"
+            say(f"{again}: the agent, or files of the repository, changed since")
 
     def _is_news(self, result: TrialResult) -> bool:
         """Return True if its case had no such result yet, or its agent no error of this cause."""

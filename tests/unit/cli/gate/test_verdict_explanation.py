@@ -99,7 +99,7 @@ def test_where_the_baseline_never_varied_the_least_drop_blocks():
 
     assert only.blocks_from == only.least
     assert only.proven == 1
-    assert found.turning == ("c on e with a: blocks while 1 broken case fails",)
+    assert found.turning == ("c on e with a: blocks while 1 case is broken",)
 
 
 def test_a_drop_that_was_not_confirmed_is_not_said_to_have_blocked(capsys):
