@@ -46,7 +46,7 @@ def _is_in_doubt(comparison: Comparison) -> bool:
 def _way_out(comparison: Comparison, gate: GateOptions) -> str:
     if setting := gate.never_confirms:
         return _WAYS.get(setting, "set gate.on_inconclusive: rerun")
-    more = "set run.repeats: 3 and store more runs"
+    more = "store more runs, with run.repeats: 3 unless the agent is a recording"
     if comparison.unconfirmed:
         return f"make the merge base run (see below), or {more}"
     if gate.confirm == "candidate":

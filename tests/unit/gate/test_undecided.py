@@ -63,16 +63,16 @@ def test_a_group_that_broke_as_a_whole_has_no_verdict():
     [
         ({"confirm": "off"}, {}, "set gate.confirm: both"),
         ({"rerun_budget": 1}, {}, "raise gate.rerun_budget (now 1)"),
-        ({"confirm": "candidate"}, {}, "set gate.confirm: both, or set run.repeats: 3"),
+        ({"confirm": "candidate"}, {}, "set gate.confirm: both, or store more runs"),
         (
             {},
             {"unconfirmed": "the clone is shallow"},
-            "make the merge base run (see below), or set",
+            "make the merge base run (see below), or store",
         ),
         ({"rerun_budget": 2}, {"base_trials": 5}, "raise gate.rerun_budget (now 2)"),
         ({}, {"base_trials": 5}, "set run.repeats: 3, and record the calls of models again"),
         ({}, {"base_trials": 5, "rounds": 3}, "raise gate.rerun_budget (now 10)"),
-        ({}, {}, "set run.repeats: 3 and store more runs"),
+        ({}, {}, "store more runs, with run.repeats: 3 unless"),
     ],
 )
 def test_the_line_says_what_is_left_to_do(gate, state, said):
