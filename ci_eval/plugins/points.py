@@ -121,12 +121,7 @@ class Agent(Plugin):
         yield from ()
 
     def of_base(self) -> Self | None:
-        """Return the agent of the base arm, given its options there; `None` if it has none.
-
-        Raises:
-            UsageError: it cannot be run beside the change.
-
-        """
+        """Return the agent of the base arm, given its options there; `None` if it has none."""
         return self if self.converses else None
 
     def missing(self, env: Mapping[str, str]) -> str:

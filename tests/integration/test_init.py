@@ -737,6 +737,15 @@ def test_every_answer_has_a_default(repository, asked):
     assert (root / ".github/workflows/ci-eval.yml").exists()
 
 
+def test_nothing_is_written_if_the_draft_is_refused(repository):
+    cases = "id,prompt,expected,assert.contains\nadd,What is 2 + 3?,It is 5.,5\n"
+    root = repository({"evals/sums.csv": cases})
+
+    assert main(["init", "--yes"]) == ExitCode.USAGE_ERROR
+
+    assert {each.name for each in root.iterdir()} == {".git", "evals"}
+
+
 def test_with_yes_nothing_is_asked(repository, asked, monkeypatch):
     repository({})
     monkeypatch.setattr("click.prompt", lambda *_, **__: pytest.fail("asked"))

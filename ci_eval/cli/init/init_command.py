@@ -2,7 +2,8 @@
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,12 +102,13 @@ def _write_all(
     texts = _beside(candidate)
     names = [CONFIG_FILE, *texts, *([workflow] if has_workflow else [])]
     _refuse_there(found.root, names, force=force)
-    _write(found.root, texts)  # they must exist when the draft is checked
-    if not candidate.evalsets:
-        found = with_evalset(found, STARTER)
-        candidate = replace(candidate, evalsets=(STARTER,))
     branch = default_branch(context.clone) if has_workflow else None
-    draft = replace(decide(found, candidate, criteria, context), stores_itself=branch is not None)
+    with _kept_if_valid(found.root, texts):  # they must exist when the draft is checked
+        if not candidate.evalsets:
+            found = with_evalset(found, STARTER)
+            candidate = replace(candidate, evalsets=(STARTER,))
+        draft = decide(found, candidate, criteria, context)
+    draft = replace(draft, stores_itself=branch is not None)
     texts = {CONFIG_FILE: config_text.config_text(draft)}
     if has_workflow:
         texts[workflow] = workflow_text(
@@ -118,6 +120,19 @@ def _write_all(
         )
     _write(found.root, texts)
     return names, draft
+
+
+@contextmanager
+def _kept_if_valid(root: Path, texts: Mapping[str, str]) -> Iterator[None]:
+    """Write files, and remove the new ones if the draft that needs them is refused."""
+    new = [path for name in texts if not (path := root / name).exists()]
+    _write(root, texts)
+    try:
+        yield
+    except BaseException:
+        for path in new:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _configured_above(root: Path) -> Iterator[str]:
@@ -252,7 +267,7 @@ def _refuse_there(root: Path, names: Sequence[str], *, force: bool) -> None:
         raise UsageError(problems=problems, hint="use --force to overwrite")
 
 
-def _write(root: Path, texts: dict[str, str]) -> None:
+def _write(root: Path, texts: Mapping[str, str]) -> None:
     for name, text in texts.items():
         path = contained(root, name)
         path.parent.mkdir(parents=True, exist_ok=True)
