@@ -17,6 +17,7 @@ from ci_eval.records.cases import (
     InvocationEvent,
     Json,
 )
+from ci_eval.records.result_owners import result_owners
 
 
 class Moment(NamedTuple):
@@ -56,24 +57,25 @@ def _moment(event: InvocationEvent) -> Moment:
 def steps(happened: Iterable[Moment]) -> list[dict[str, Json]]:
     """Return the texts, calls, results and search results as one list of steps.
 
-    Calls are numbered, and a result has the number of its call, if its id matches.
+    Calls are numbered, and a result has the number of its call, if an id identifies it.
     """
-    return list(_steps(happened))
+    return list(_steps(list(happened)))
 
 
-def _steps(happened: Iterable[Moment]) -> Iterator[dict[str, Json]]:
+def _steps(happened: Sequence[Moment]) -> Iterator[dict[str, Json]]:
     number = 0
-    numbers: dict[str, int] = {}
+    calls = [call for moment in happened for call in moment.calls]
+    results = [result for moment in happened for result in moment.results]
+    owners = iter(result_owners(calls, results))
     for moment in happened:
         for text in moment.texts:
             yield {"by": moment.by, "says": text}
         for call in moment.calls:
             number += 1
-            if call.id is not None:
-                numbers[call.id] = number
             yield {"by": moment.by, "calls": call.name, "call": number, "arguments": call.args}
         for result in moment.results:
-            to = numbers.get(result.id) if result.id is not None else None
+            owner = next(owners)
+            to = owner + 1 if owner is not None and result.id is not None else None
             yield {"returns": result.name, "call": to, "result": result.response}
         if moment.grounding:
             yield {"by": moment.by, "grounding_metadata": without_nulls(moment.grounding)}

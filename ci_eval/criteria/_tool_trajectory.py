@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 
 from ci_eval.criteria._share_score import Share
 from ci_eval.records.cases import EvalCase, FunctionResponse, Invocation, Json, Status, ToolCall
+from ci_eval.records.result_owners import result_owners
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 
@@ -44,9 +45,15 @@ def calls_of(invocations: Iterable[Invocation]) -> list[ToolCall]:
 
 
 def answers_of(invocation: Invocation) -> list[FunctionResponse]:
-    """Return the tool results, in order; the last one if several have the same id."""
-    _, answers = invocation.calls_and_responses()
-    return list({each.id or number: each for number, each in enumerate(answers)}.values())
+    """Return the tool results, in order; the last one if several belong to the same call."""
+    calls, answers = invocation.calls_and_responses()
+    ids = {call.id for call in calls}
+    last: dict[int | str, FunctionResponse] = {}
+    owners = result_owners(calls, answers)
+    for number, (owner, each) in enumerate(zip(owners, answers, strict=True)):
+        of_earlier_call = each.id if each.id not in ids else None
+        last[owner if owner is not None else of_earlier_call or ~number] = each
+    return list(last.values())
 
 
 def is_called(call: ToolCall, pattern: str) -> bool:

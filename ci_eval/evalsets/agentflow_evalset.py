@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import BaseModel, Field
 
 from ci_eval.evalsets._evalset_reading import CaseFile, CaseReader, Notes, notes_on
-from ci_eval.formats.event_lists import stored_result
+from ci_eval.formats.event_lists import distinct_ids, stored_result
 from ci_eval.formats.known_formats import first_object
 from ci_eval.plugins.points import evalset
 from ci_eval.records.cases import (
@@ -219,8 +219,9 @@ def _invocation(turn: _Turn) -> Invocation:
 def _trajectory(turn: _Turn) -> dict[str, Json]:
     """Return the expected calls and responses; `unseen` marks that calls are not stated."""
     uses, responses = [], []
-    for number, call in enumerate(turn.expected_tool_trajectory, 1):
-        identity = call.call_id or f"call-{number}"
+    calls = turn.expected_tool_trajectory
+    ids = distinct_ids([call.call_id for call in calls])
+    for identity, call in zip(ids, calls, strict=True):
         uses.append(FunctionCall(id=identity, name=call.name, args=call.args))
         if call.result is not None:
             found = stored_result(call.result)

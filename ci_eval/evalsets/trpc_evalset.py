@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from ci_eval.evalsets._case_entries import Entry, Source
 from ci_eval.evalsets._evalset_reading import CaseFile, CaseReader, Notes
-from ci_eval.formats.event_lists import as_args, as_response
+from ci_eval.formats.event_lists import as_args, as_response, distinct_ids
 from ci_eval.formats.known_formats import first_object
 from ci_eval.plugins.points import evalset
 from ci_eval.records.cases import (
@@ -182,8 +182,8 @@ def _rubric(given: _Rubric) -> Rubric:
 def _invocation(turn: _Turn) -> Invocation:
     final, tools = turn.final_response, turn.tools or ()
     calls = [
-        FunctionCall(id=tool.id or f"call-{number}", name=tool.name, args=as_args(tool.arguments))
-        for number, tool in enumerate(tools, 1)
+        FunctionCall(id=identity, name=tool.name, args=as_args(tool.arguments))
+        for identity, tool in zip(distinct_ids([each.id for each in tools]), tools, strict=True)
     ]
     answers = [
         FunctionResponse(id=call.id, name=tool.name, response=as_response(tool.result))

@@ -47,6 +47,12 @@ def _object(value: Json, key: str) -> dict[str, Json]:
     return found if isinstance(found, dict) else {key: value}
 
 
+def distinct_ids(given: Sequence[str | None]) -> list[str]:
+    """Return an id for each call of a list; if given ids are repeated, none of them is used."""
+    ids = [each or f"call-{number}" for number, each in enumerate(given, 1)]
+    return ids if len(set(ids)) == len(ids) else [f"call-{at}" for at in range(1, len(ids) + 1)]
+
+
 def said(author: str, text: str) -> InvocationEvent:
     """Return an event with a text by `author`."""
     role = USER if author == USER else "model"

@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 from ci_eval.records.bounds import Moment, Seconds, Total
 from ci_eval.records.finish_reasons import FinishReason
 from ci_eval.records.model_usage import ModelUsage
+from ci_eval.records.result_owners import result_owners
 
 SCHEMA_VERSION = 1
 """The version of every stored file; raised if older readers would misread it."""
@@ -280,10 +281,11 @@ class Invocation(AdkRecord):
 
     @cached_property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The trajectory: every tool call in order, each with the result of the same id."""
-        calls, responses = self.calls_and_responses()
-        by_id = {response.id: response.response for response in responses}
-        return tuple(ToolCall(call.name, call.args, by_id.get(call.id)) for call in calls)
+        """The trajectory: every tool call in order, each with its last result."""
+        calls, results = self.calls_and_responses()
+        owners = result_owners(calls, results)
+        last = {owner: each.response for owner, each in zip(owners, results, strict=True)}
+        return tuple(ToolCall(call.name, call.args, last.get(at)) for at, call in enumerate(calls))
 
     def calls_and_responses(self) -> tuple[list[FunctionCall], list[FunctionResponse]]:
         """Return the calls and results of the trajectory, each in order."""

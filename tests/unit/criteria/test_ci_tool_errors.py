@@ -126,3 +126,14 @@ def test_each_failure_lowers_the_value(failing: list[bool]):
     found = scored(answered(*({"error": "x"} if each else {} for each in failing)))
 
     assert found.value == pytest.approx(1 - sum(failing) / len(failing))
+
+
+def test_no_failed_call_is_hidden_by_another_call_with_the_same_id():
+    turn = answered({"error": "down"}, {"ok": 1})
+    for each in (*turn["intermediate_data"].values(),):
+        for part in each:
+            part["id"] = "1"
+
+    assert scored(turn).value == 0.5
+    del turn["intermediate_data"]["tool_uses"][1:]
+    assert scored(turn).value == 1.0, "the last result of one call counts"

@@ -54,6 +54,17 @@ def test_a_result_without_an_id_names_no_call():
     assert steps(moments(found))[1] == {"returns": "find", "call": None, "result": {"ok": True}}
 
 
+def test_results_of_calls_with_the_same_id_name_their_own_call():
+    both = [call("find", "x"), call("get", "x")]
+    found = of(**events(both, [result("get", "x", b=2), result("find", "x", a=1)]))
+
+    assert steps(moments(found))[2:] == [
+        {"returns": "get", "call": 2, "result": {"b": 2}},
+        {"returns": "find", "call": 1, "result": {"a": 1}},
+    ]
+    assert [each["result"] for each in tool_calls(found)] == [{"a": 1}, {"b": 2}]
+
+
 def test_ids_do_not_matter_so_that_the_same_run_asks_the_same():
     one, two = (of(**events([call("f", name), result("f", name)])) for name in ("adk-1", "adk-2"))
     assert steps(moments(one)) == steps(moments(two))

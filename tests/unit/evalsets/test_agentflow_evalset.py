@@ -100,6 +100,16 @@ def test_what_the_package_writes_is_read_with_the_same_cases() -> None:
     }
 
 
+def test_calls_with_the_same_id_keep_their_own_results(tmp_path: Path) -> None:
+    calls = [
+        {"name": "find", "call_id": "c", "result": {"a": 1}},
+        {"name": "find", "call_id": "c"},
+        {"name": "find", "call_id": "c", "result": {"b": 2}},
+    ]
+    (found,) = only(tmp_path, turn(expected_tool_trajectory=calls)).conversation or ()
+    assert [call.result for call in found.tool_calls] == [{"a": 1}, None, {"b": 2}]
+
+
 def test_a_case_by_hand_is_the_same_as_when_the_package_has_written_it(tmp_path: Path) -> None:
     (_, chat, _) = open_evalset(DUMP, shown="shop.evalset.json").cases()
     by_hand = {

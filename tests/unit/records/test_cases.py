@@ -194,12 +194,12 @@ def test_a_call_has_the_answer_of_its_id() -> None:
     assert trajectory(data) == [("t", {"x": 1}, {"y": 1}), ("t", None, {"y": 3}), ("t", {}, None)]
 
 
-def test_calls_without_ids_share_the_last_answer_without_one() -> None:
+def test_calls_without_ids_have_the_answers_in_order() -> None:
     data = {
         "tool_uses": [{"name": "t"}, {"name": "u"}],
         "tool_responses": [{"response": {"y": 1}}, {"response": {"y": 2}}],
     }
-    assert trajectory(data) == [("t", None, {"y": 2}), ("u", None, {"y": 2})]
+    assert trajectory(data) == [("t", None, {"y": 1}), ("u", None, {"y": 2})]
 
 
 def test_without_data_there_is_no_call() -> None:
