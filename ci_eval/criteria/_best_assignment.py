@@ -1,17 +1,18 @@
 """Assignment of rows to columns with the highest total."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 
-def best_total(worth: Sequence[Sequence[float]]) -> float:
-    """Return the highest total if each row is paired with a different column.
+def best_total(worth: Sequence[Sequence[float]]) -> Fraction:
+    """Return the highest total if each row is paired with a different column, without rounding.
 
     If there are more rows than columns, the surplus rows stay unpaired.  This is the Hungarian
     method with shortest augmenting paths (Kuhn 1955; Jonker and Volgenant 1987); its time is
     proportional to the square of the smaller number times the larger.
     """
     if not worth or not worth[0]:
-        return 0.0
+        return Fraction()
     if len(worth) > len(worth[0]):
         worth = [list(column) for column in zip(*worth, strict=True)]
     rows, columns = len(worth), len(worth[0])
@@ -19,7 +20,8 @@ def best_total(worth: Sequence[Sequence[float]]) -> float:
     partner = [0] * (columns + 1)  # the row of each column; both count from 1, 0 means none
     for row in range(1, rows + 1):
         _augment(row, worth, of_row, of_column, partner)
-    return sum(worth[row - 1][column] for column, row in enumerate(partner[1:]) if row)
+    found = (worth[row - 1][column] for column, row in enumerate(partner[1:]) if row)
+    return sum(map(Fraction, found), Fraction())
 
 
 def _augment(

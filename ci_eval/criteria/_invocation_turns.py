@@ -1,5 +1,6 @@
 """Shared parts of criteria that score or judge each invocation and average the values."""
 
+import statistics
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -50,9 +51,9 @@ def averaged(criterion: AnyCriterion, turns: Iterable[Turn]) -> Score:
 
 
 def mean(turns: Iterable[Turn]) -> float | None:
-    """Return the mean over the invocations that have a value; `None` if none has."""
+    """Return the mean over the turns that have a value, rounded once; `None` if none has."""
     values = [turn.value for turn in turns if turn.value is not None]
-    return sum(values) / len(values) if values else None
+    return float(statistics.mean(values)) if values else None
 
 
 def summed_up(criterion: AnyCriterion, turns: Iterable[Turn], value: float | None) -> Score:

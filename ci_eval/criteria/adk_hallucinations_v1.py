@@ -101,8 +101,7 @@ class Hallucinations(AdkJudged):
         note_agreement(panel, passed)
         evidence = _evidence(panel, shares)
         reason = next((each.reason for each in shares if each.value is None), "")
-        values = [each.value for each in shares if each.value is not None]
-        value = None if reason else sum(values) / len(values)
+        value = None if reason else mean(shares)
         return Turn(value, {"value": value, **evidence}, reason)
 
 

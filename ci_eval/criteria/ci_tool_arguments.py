@@ -1,6 +1,7 @@
 """Comparison of the arguments of tool calls with the expected ones."""
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -144,9 +145,9 @@ class ToolArguments(Share):
             "expected_tool_calls": shown(wanted),
             "actual_tool_calls": shown(given),
         }
-        return Turn(credit / len(wanted), evidence)
+        return Turn(float(credit / len(wanted)), evidence)
 
-    def _credit(self, wanted: Sequence[ToolCall], given: Sequence[ToolCall]) -> float:
+    def _credit(self, wanted: Sequence[ToolCall], given: Sequence[ToolCall]) -> Fraction:
         """Return the total credit of the calls of one tool."""
         if len(wanted) * len(given) > _MAX_PAIRS:
             message = (

@@ -1,6 +1,7 @@
 """Several criteria combined in one value."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
@@ -107,7 +108,7 @@ class Weighted(Criterion):
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Combine the values of the parts."""
-        shares, weights = 0.0, 0.0
+        shares, weights = Fraction(), Fraction()
         missed: list[str] = []
         shown: list[Json] = []
         for part in self.parts:
@@ -120,16 +121,16 @@ class Weighted(Criterion):
                 return self.unscored(Status.ERROR, f"{part.name}: {found.reason}")
             if found.value is None:
                 continue
-            low, high = part.bounds
-            shares += part.weight * (found.value - low) / (high - low)
-            weights += part.weight
+            value, weight, low, high = map(Fraction, (found.value, part.weight, *part.bounds))
+            shares += weight * (value - low) / (high - low)
+            weights += weight
             if part.floor is not None and found.value < part.floor:
                 missed.append(f"{part.name} {plain(found.value)} is below its floor {part.floor:g}")
             shown.append({"name": part.name, "value": found.value, "weight": part.weight})
         if not weights:
             return self.scored(None, reason="none of its parts applies")
-        value = 0.0 if missed else shares / weights
-        return self.scored(value, reason="; ".join(missed), evidence={"parts": shown})
+        whole = 0.0 if missed else float(shares / weights)
+        return self.scored(whole, reason="; ".join(missed), evidence={"parts": shown})
 
 
 def _part(name: str, given: WeightedPart) -> _Part:

@@ -187,6 +187,12 @@ def test_of_a_jury_the_mean_of_the_shares_counts_and_who_passes_it_agrees():
     assert {name: each["value"] for name, each in jury.items()} == {"m1": 1.0, "m2": 1.0, "m3": 0.0}
 
 
+def test_judges_and_invocations_at_the_threshold_are_no_less_together():
+    lines = "\n".join(["supported"] * 7 + ["unsupported"] * 3)
+    for trace, judges in ((did(lines), [NAMED] * 3), (did(lines, lines, lines), [NAMED])):
+        assert judged(H, CASE, trace, *judges).score.value == 0.7
+
+
 NAMED_ALL = labelling(lambda _: "not_applicable")
 
 

@@ -52,6 +52,13 @@ def test_a_call_is_worth_the_share_of_arguments_that_fit(
     assert value([expected], [actual]) == worth
 
 
+def test_calls_at_the_threshold_are_no_less_together():
+    expected = dict.fromkeys("abcdefghij", 1)
+    found = {**expected, **dict.fromkeys("abc", 2)}
+
+    assert value([expected] * 3, [found] * 3) == 0.7
+
+
 def test_arguments_that_were_not_expected_may_be_allowed():
     assert value([{"a": 1}], [{"a": 1, "b": 2}], allow_extra=True) == 1.0
     assert value([{}], [{"b": 2}], allow_extra=True) == 1.0

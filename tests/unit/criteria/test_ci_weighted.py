@@ -27,6 +27,14 @@ def test_the_value_is_the_weighted_mean():
     assert (found.value, found.status) == (0.75, Status.PASSED)
 
 
+@pytest.mark.parametrize("weights", [[0.1, 0.2, 0.3], [0.3, 0.6], [0.1, 0.1, 0.1]])
+def test_parts_at_the_threshold_are_no_less_together(weights: list[float]):
+    words = {"use": "agentflow/contains_keywords", "keywords": ["a", "b", "c", "d", "x"]}
+    parts = {f"p{n}": {**words, "weight": weight} for n, weight in enumerate(weights)}
+
+    assert scored(parts, "a b c d").value == 0.8
+
+
 def test_a_number_is_a_weight():
     assert scored({"exact_match": 3, "numeric": {"value": 8}}).value == 0.75
 
