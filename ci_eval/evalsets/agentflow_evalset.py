@@ -103,7 +103,7 @@ class AgentFlow(CaseReader):
     is named after the user's messages, whereas AgentFlow gives it a new name at every load.
     A turn without `expected_tool_trajectory` does not state which tools are called, whereas an
     empty list states that none are; an empty `expected_node_order`, which AgentFlow always writes,
-    states nothing.
+    states nothing unless another turn of the case expects nodes.
     """
 
     @classmethod
@@ -155,7 +155,7 @@ def _case(element: Element, notes: Notes) -> Iterator[EvalCase]:
     more = given.model_dump(include={"name", "description", "metadata"}, exclude_defaults=True)
     yield EvalCase(
         eval_id=given.eval_id or _name_of(given),
-        conversation=tuple(map(_invocation, given.conversation)),
+        conversation=_invocations(given.conversation),
         session_input=SessionInput(**given.session_input.model_dump()),
         tags=given.tags,
         line=element.line,
@@ -204,15 +204,21 @@ def _note_oddities(case: _Case, notes: Notes) -> None:
                     notes.warning("has no text, so it is left out, as in AgentFlow", loc)
 
 
-def _invocation(turn: _Turn) -> Invocation:
-    """Return a turn as an invocation; empty responses and node lists mean no expectation."""
+def _invocations(turns: Sequence[_Turn]) -> tuple[Invocation, ...]:
+    """Return the turns as invocations; if all node lists are empty, no nodes are expected."""
+    stated = any(turn.expected_node_order for turn in turns)
+    return tuple(_invocation(turn, turn.expected_node_order if stated else None) for turn in turns)
+
+
+def _invocation(turn: _Turn, nodes: tuple[str, ...] | None) -> Invocation:
+    """Return a turn as an invocation; an empty response means no expectation."""
     final = turn.expected_final_response
     return Invocation(
         invocation_id=turn.invocation_id,
         user_content=Content.of_text(turn.user_content.text, role="user"),
         final_response=Content.of_text(final.text, role="model") if final and final.text else None,
         **_trajectory(turn),
-        nodes=turn.expected_node_order or None,
+        nodes=nodes,
     )
 
 

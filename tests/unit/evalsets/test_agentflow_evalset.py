@@ -210,6 +210,26 @@ def test_an_empty_expected_response_is_none(tmp_path: Path, response: object) ->
     assert invocation.final_response is None
 
 
+@pytest.mark.parametrize(
+    ("orders", "nodes"),
+    [
+        ([["A", "B"], []], [("A", "B"), ()]),
+        ([None, ["A"]], [(), ("A",)]),
+        ([[], []], [None, None]),
+        ([None, []], [None, None]),
+    ],
+)
+def test_an_empty_node_list_counts_if_another_turn_expects_nodes(
+    tmp_path: Path, orders: list[list[str] | None], nodes: list[tuple[str, ...] | None]
+) -> None:
+    turns = [
+        {"user_content": HELLO} | ({} if each is None else {"expected_node_order": each})
+        for each in orders
+    ]
+    case = only(tmp_path, {"eval_id": "a", "conversation": turns})
+    assert [each.nodes for each in case.conversation or ()] == nodes
+
+
 def test_a_case_without_a_session_has_the_one_of_the_package(tmp_path: Path) -> None:
     session = only(tmp_path, turn()).session_input
 
