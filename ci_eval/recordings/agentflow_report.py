@@ -29,7 +29,8 @@ class AgentFlowReport(RecordingReader):
 
     The `turn_results` of each case in `results` are read, with the tool calls and the nodes
     visited, but not AgentFlow's scores.  `eval_id` names the case; several results of a case are
-    its repeats.  A case with an `error`, or without turns, could not be observed.
+    its repeats.  A case with an `error`, or without turns, could not be observed.  A turn without
+    `tool_calls` or `node_visits` does not report them.
     """
 
     @classmethod
@@ -55,8 +56,8 @@ class _Call(Record, extra="ignore"):
 class _Turn(Record, extra="ignore"):
     user_input: str
     agent_response: str = ""
-    tool_calls: tuple[_Call, ...] = ()
-    node_visits: tuple[str, ...] = ()
+    tool_calls: tuple[_Call, ...] | None = None
+    node_visits: tuple[str, ...] | None = None
 
 
 class _Result(Record, extra="ignore"):
@@ -80,20 +81,25 @@ def _recording(result: _Result) -> Recording:
 
 
 def _invocation(turn: _Turn) -> Invocation:
-    calls = [(str(number), call) for number, call in enumerate(turn.tool_calls)]
     said = turn.agent_response
     return Invocation(
         user_content=Content.of_text(turn.user_input, role="user"),
         final_response=Content.of_text(said, role="model") if said else None,
-        intermediate_data=IntermediateData(
-            tool_uses=tuple(
-                FunctionCall(id=each, name=call.name, args=call.args) for each, call in calls
-            ),
-            tool_responses=tuple(
-                FunctionResponse(id=each, name=call.name, response=stored_result(call.result))
-                for each, call in calls
-                if call.result is not None
-            ),
-        ),
+        intermediate_data=None if turn.tool_calls is None else _trajectory(turn.tool_calls),
+        unseen=turn.tool_calls is None,
         nodes=turn.node_visits,
+    )
+
+
+def _trajectory(given: Sequence[_Call]) -> IntermediateData:
+    calls = [(str(number), call) for number, call in enumerate(given)]
+    return IntermediateData(
+        tool_uses=tuple(
+            FunctionCall(id=each, name=call.name, args=call.args) for each, call in calls
+        ),
+        tool_responses=tuple(
+            FunctionResponse(id=each, name=call.name, response=stored_result(call.result))
+            for each, call in calls
+            if call.result is not None
+        ),
     )

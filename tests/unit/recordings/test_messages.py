@@ -279,6 +279,18 @@ def test_a_report_of_agentflow_is_what_the_agent_did(tmp_path: Path) -> None:
     assert (broken.eval_id, broken.error) == ("broken", "no network")
 
 
+@pytest.mark.parametrize("calls", [{}, {"tool_calls": None}])
+def test_a_turn_of_agentflow_without_calls_and_nodes_does_not_report_them(
+    tmp_path: Path, calls: dict[str, Any]
+) -> None:
+    said = {"user_input": "Hi", "agent_response": "Hello", **calls}
+    value = report({"eval_id": "a", "turn_results": [said]})
+    (found,) = recorded(AgentFlowReport, tmp_path, value)
+    (turn,) = found.invocations or ()
+
+    assert (turn.unseen, turn.intermediate_data, turn.nodes) == (True, None, None)
+
+
 def test_a_report_of_agentflow_must_be_right(tmp_path: Path) -> None:
     wrong = report({"eval_id": "a", "turn_results": [{**TURN, "user_input": 1}]})
     (said,) = refused(AgentFlowReport, tmp_path, wrong)
