@@ -1,7 +1,7 @@
 """Recorded answers of judges in one file: a cache on a laptop, a cassette in a repository.
 
-Each line holds one answer and its key; if a key has several lines, the last one counts.  The file
-contains no questions and no known secrets.
+Each line holds one answer and its key; if a key has several lines, the last readable one counts.
+The file contains no questions and no known secrets.
 """
 
 import json
@@ -34,7 +34,7 @@ class Cassette:
         self.shown = shown
         """Path of the file in messages."""
         self._positions: dict[str, Position] = {}
-        """The last line of each key."""
+        """The last readable line of each key."""
         self._added: dict[str, Answer] = {}
 
     @property
@@ -51,8 +51,9 @@ class Cassette:
         """
         for file in filter(None, (self._file, self._own)):
             for place, line in file.lines():
-                if found := _LINE.match(line):
-                    self._positions[found[1].decode()] = place
+                found = _LINE.match(line)
+                if found and ((key := found[1].decode()) not in self._positions or _answer(line)):
+                    self._positions[key] = place
 
     def begin(self) -> None:
         """Create the file if it is missing, and check that it can be written.
@@ -72,10 +73,7 @@ class Cassette:
         found = _LINE.match(line)
         if found is None or found[1].decode() != key:
             return None  # another process has replaced the file
-        try:
-            return Answer.model_validate(parse_json(line)["answer"])
-        except (ValueError, LookupError, TypeError):
-            return None  # edited by hand
+        return _answer(line)
 
     def add(self, key: str, answer: Answer, *, about: str) -> None:
         """Record `answer` under `key`; `about` names the criterion, for human readers."""
@@ -96,10 +94,11 @@ class Cassette:
         If answers differ, that of the first part counts, as for equal questions in one run.
 
         Raises:
-            UsageError: a part is not a cassette.
+            UsageError: the file or a part is not a cassette.
             OSError: the file cannot be written.
 
         """
+        self.load()  # refused before it is changed
         found: dict[bytes, bytes] = {}
         differing = set[bytes]()
         for part in parts:
@@ -114,12 +113,25 @@ class Cassette:
 
 
 def _file(path: Path, shown: str) -> LineFile:
-    return LineFile(path, shown=shown, of="ci-eval cassette", version=VERSION)
+    return LineFile(path, shown=shown, of="ci-eval cassette", version=VERSION, whole=True)
+
+
+def _answer(line: bytes) -> Answer | None:
+    """Return the answer in a line; `None` if it was damaged or edited by hand."""
+    try:
+        return Answer.model_validate(parse_json(line)["answer"])
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 def _by_key(lines: Iterable[bytes]) -> dict[bytes, bytes]:
-    """Return the last line of each key."""
-    return {found[1]: line for line in lines if (found := _LINE.match(line))}
+    """Return the last line of each key, or the last that is readable."""
+    found: dict[bytes, bytes] = {}
+    for line in lines:
+        key = _LINE.match(line)
+        if key and (key[1] not in found or _answer(line)):
+            found[key[1]] = line
+    return found
 
 
 def _last_of_each(lines: Iterable[bytes]) -> Iterable[bytes]:

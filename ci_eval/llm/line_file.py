@@ -22,6 +22,8 @@ MAX_BYTES = 1 << 30
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """Maximum length of a line, in bytes."""
 _HINT = "record a new one under another name, or remove it"
+_CONFLICT = (b"<<<<<<<", b"|||||||", b"=======", b">>>>>>>")
+"""The beginnings of the lines that mark a merge conflict."""
 _LOCK_OFFSET = 1 << 40
 """Offset of the locked byte, beyond the end of any file."""
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
@@ -59,13 +61,19 @@ def line_counts(folder: Path) -> dict[str, int]:
 
 
 class LineFile:
-    """The file at `path`, named `shown` in messages; its first line is `{"FORMAT":VERSION}`."""
+    """The file at `path`, named `shown` in messages; its first line is `{"FORMAT":VERSION}`.
 
-    def __init__(self, path: Path, *, shown: str, of: str, version: int) -> None:
+    The marks of a merge conflict are incomplete lines, or refused if `whole` is true.
+    """
+
+    def __init__(
+        self, path: Path, *, shown: str, of: str, version: int, whole: bool = False
+    ) -> None:
         # A link is followed once, so that none which replaces the file meanwhile leads elsewhere.
         self._path = Path(os.path.realpath(path))
         self._format = of
         self._version = version
+        self._whole = whole
         self._head = f'{{"{of}":{version}}}\n'.encode()
         self.shown = shown
         """Path of the file in messages."""
@@ -92,7 +100,8 @@ class LineFile:
         Editors may leave out the line end of the last one.
 
         Raises:
-            UsageError: it is not a regular file, not a cassette of this version, or too large.
+            UsageError: it is not a regular file, not a cassette of this version, or too large, or
+                it has a merge conflict.
 
         """
         if not self.exists:
@@ -108,6 +117,8 @@ class LineFile:
                     self._check_head(line)
                 elif line.endswith((b"}\n", b"}\r\n")) or _is_whole(line):
                     yield Position(self, at, len(line)), line.rstrip(b"\r\n") + b"\n"
+                elif self._whole and line.startswith(_CONFLICT):
+                    raise self._conflict()
                 else:
                     self.incomplete += 1
                 at += len(line)
@@ -186,12 +197,15 @@ class LineFile:
         if found:
             given = int(found[1])
             message = f"is a version {given} cassette; this ci-eval reads version {self._version}"
-        elif line.startswith(b"<<<<<<<"):
-            raise UsageError(f"{self.shown} has a merge conflict", hint="resolve it")
+        elif line.startswith(_CONFLICT):
+            raise self._conflict()
         else:
             # The last word is written out, so that `explain` does not find any "is not a …".
             message = f"is not a {self._format.removesuffix(' cassette')} cassette"
         raise UsageError(f"{self.shown} {message}", hint=_HINT)
+
+    def _conflict(self) -> UsageError:
+        return UsageError(f"{self.shown} has a merge conflict", hint="resolve it")
 
     @contextmanager
     def _locked(self) -> Iterator[int]:

@@ -64,6 +64,33 @@ def test_a_line_that_a_kill_left_broken_harms_no_other(tmp_path: Path):
     assert [found.get(key) and found.get(key).text for key in KEYS[:3]] == ["one", None, "three"]
 
 
+@pytest.mark.parametrize("broken", ["{", '"answer":3', '"answer":{"text":1}}'])
+def test_a_line_that_cannot_be_read_hides_no_earlier_answer(tmp_path: Path, broken: str):
+    path = tmp_path / "c.jsonl"
+    opened(path).add(KEYS[0], Answer(text="one"), about="ci/c")
+    with path.open("a") as file:
+        file.write(f'{{"key":"{KEYS[0]}",{broken}}}\n')
+
+    assert opened(path).get(KEYS[0]) == Answer(text="one")
+    opened(path).tidy()
+    assert opened(path).get(KEYS[0]) == Answer(text="one")
+
+
+@pytest.mark.parametrize("mark", ["<<<<<<< HEAD", "||||||| 1a2b3c", "=======", ">>>>>>> main"])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_file_with_a_merge_conflict_is_refused(tmp_path: Path, mark: str, at: int):
+    path = tmp_path / "c.jsonl"
+    opened(path).add(KEYS[0], Answer(text="one"), about="ci/c")
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:at], mark, *lines[at:]]))
+
+    for act in (lambda: opened(path), lambda: Cassette(path, shown="c.jsonl").absorb([])):
+        with pytest.raises(UsageError, match=r"c\.jsonl has a merge conflict"):
+            act()
+    assert mark in path.read_text()
+    assert [each.name for each in tmp_path.iterdir()] == ["c.jsonl"]
+
+
 def test_one_that_reads_while_another_tidies_gets_the_answer_or_none(tmp_path: Path):
     path = tmp_path / "c.jsonl"
     for text in ("a long answer that is dropped", "b"):
