@@ -103,7 +103,8 @@ class AgentFlow(CaseReader):
     is named after the user's messages, whereas AgentFlow gives it a new name at every load.
     A turn without `expected_tool_trajectory` does not state which tools are called, whereas an
     empty list states that none are; an empty `expected_node_order`, which AgentFlow always writes,
-    states nothing unless another turn of the case expects nodes.
+    states nothing unless another turn of the case expects nodes. An empty response is expected
+    only after a turn that expects a text.
     """
 
     @classmethod
@@ -205,18 +206,23 @@ def _note_oddities(case: _Case, notes: Notes) -> None:
 
 
 def _invocations(turns: Sequence[_Turn]) -> tuple[Invocation, ...]:
-    """Return the turns as invocations; if all node lists are empty, no nodes are expected."""
-    stated = any(turn.expected_node_order for turn in turns)
-    return tuple(_invocation(turn, turn.expected_node_order if stated else None) for turn in turns)
+    """Return the turns as invocations; what is empty in all of them is not expected."""
+    has_nodes = any(turn.expected_node_order for turn in turns)
+    found, has_response = [], False
+    for turn in turns:
+        final = turn.expected_final_response
+        has_response = has_response or bool(final and final.text)
+        said = final.text if final and has_response else None
+        found.append(_invocation(turn, said, turn.expected_node_order if has_nodes else None))
+    return tuple(found)
 
 
-def _invocation(turn: _Turn, nodes: tuple[str, ...] | None) -> Invocation:
-    """Return a turn as an invocation; an empty response means no expectation."""
-    final = turn.expected_final_response
+def _invocation(turn: _Turn, said: str | None, nodes: tuple[str, ...] | None) -> Invocation:
+    """Return a turn as an invocation that expects this response and these nodes."""
     return Invocation(
         invocation_id=turn.invocation_id,
         user_content=Content.of_text(turn.user_content.text, role="user"),
-        final_response=Content.of_text(final.text, role="model") if final and final.text else None,
+        final_response=None if said is None else Content.of_text(said, role="model"),
         **_trajectory(turn),
         nodes=nodes,
     )

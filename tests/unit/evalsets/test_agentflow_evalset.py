@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.reader_problems import in_lines, told
 
 from ci_eval.config.open_evalset import open_evalset, reader_of
+from ci_eval.criteria.agentflow_texts import RougeMatch
 from ci_eval.evalsets import _evalset_reading
 from ci_eval.evalsets.agentflow_evalset import AgentFlow
 from ci_eval.formats.sniff import read_head
@@ -208,6 +209,23 @@ def test_an_empty_expected_response_is_none(tmp_path: Path, response: object) ->
     (invocation,) = only(tmp_path, turn(expected_final_response=response)).conversation or ()
 
     assert invocation.final_response is None
+
+
+def test_an_empty_expected_response_after_another_is_the_last_one(tmp_path: Path) -> None:
+    turns = [
+        {
+            "user_content": HELLO,
+            "expected_final_response": None if text is None else {**HELLO, "content": text},
+        }
+        for text in ("", "Bye", None, "")
+    ]
+    case = only(tmp_path, {"eval_id": "a", "conversation": turns})
+    found = [each.final_response and each.response for each in case.conversation or ()]
+
+    assert found == [None, "Bye", None, ""]
+    # The package compares with the last one, and without words passes or fails unseen.
+    assert RougeMatch(semantics="observed").skip_reason(case) == "expects no response"
+    assert RougeMatch().skip_reason(case) == ""
 
 
 @pytest.mark.parametrize(
