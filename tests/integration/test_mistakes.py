@@ -208,6 +208,12 @@ MISTAKES = [
         config=("home:answer", "home.py"),
     ),
     Mistake(
+        "a file before the name of a callable",
+        "validate",
+        ["expected 'module:callable', such as 'home:answer', found 'home.py:answer'"],
+        config=("home:answer", "home.py:answer"),
+    ),
+    Mistake(
         "an option of the run in an agent",
         "validate",
         ["ci-eval.yaml:5: agents.home.timeout: unknown key. Did you mean `run.timeout_s`?"],

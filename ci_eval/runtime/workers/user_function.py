@@ -142,9 +142,11 @@ class _Named(Record):
     @field_validator("python")
     @classmethod
     def _names_a_callable(cls, value: str, info: ValidationInfo) -> str:
-        if not TARGET.fullmatch(value):
+        without_ending = value.replace(".py:", ":")
+        if not TARGET.fullmatch(value) or value != without_ending:
             root = (info.context or {}).get("root")
             example = python_modules.example_target(root, value) if root else ""
+            example = without_ending if TARGET.fullmatch(without_ending) else example
             message = f"expected 'module:callable', such as {example or 'agents.weather:answer'!r}"
             raise ValueError(f"{message}, found {value!r}")
         return value
