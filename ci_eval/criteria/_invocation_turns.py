@@ -53,7 +53,9 @@ def averaged(criterion: AnyCriterion, turns: Iterable[Turn]) -> Score:
 def mean(turns: Iterable[Turn]) -> float | None:
     """Return the mean over the turns that have a value, rounded once; `None` if none has."""
     values = [turn.value for turn in turns if turn.value is not None]
-    return float(statistics.mean(values)) if values else None
+    if len(values) < 2:  # nearly always, and exact means are slow
+        return next(iter(values), None)
+    return float(statistics.mean(values))
 
 
 def summed_up(criterion: AnyCriterion, turns: Iterable[Turn], value: float | None) -> Score:

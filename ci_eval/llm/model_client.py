@@ -341,7 +341,8 @@ class JudgeSeat:
                 self.asker.note_reading(self.judge, question, usable=found.value is not None)
                 self.asker.keep(self.judge, question, answer)
         except JudgeError as exc:
-            return Reading(None, str(exc), failed=True)
+            found, cached = Reading(None, str(exc), failed=True), False
+        self.meter.add(JudgeUsage(unusable=int(found.value is None)))
         return found._replace(cached=cached)
 
     async def _answer(self, question: Question, *, fresh: bool) -> tuple[Answer, bool]:

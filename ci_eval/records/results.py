@@ -41,6 +41,8 @@ class JudgeUsage(Stored):
     """Cost of the calls to models with a known price."""
     unpriced: Count = 0
     """Calls to models without a known price, not included in `cost_usd`."""
+    unusable: Count = 0
+    """Samples without a usable answer, which did not vote."""
     agreements: Count = 0
     """Number of items that a jury judged."""
     agreement: Total = 0.0

@@ -186,6 +186,9 @@ class Tally:
             elif calls and self.refused[agent] == calls:
                 message = f"agent {agent!r}: every model call returned an error, so"
                 yield f"{message} no model answer was measured"
+        if self.judged and (unusable := self.judged.unusable):
+            answers = f"{counted(unusable, 'answer')} of judges could not be used"
+            yield f"{answers}; a score counts if the others decide it"
         for reason, those in self.cut_off.items():
             names = list(dict.fromkeys(those))
             cases = "case" if len(names) == 1 else "cases"
