@@ -187,9 +187,9 @@ class _OfAllResponses(AgentFlowJudged):
     """A criterion for everything that the agent said."""
 
     def unknown(self, case: EvalCase, trace: Trace) -> str:
-        """Return a message if the agent said nothing."""
+        """Return a message if the agent said nothing but white space."""
         del case
-        spoke = any(said(each) for each in trace.invocations)
+        spoke = any(said(each).strip() for each in trace.invocations)
         return "" if spoke else "the agent gave no response, so there is nothing to judge"
 
 

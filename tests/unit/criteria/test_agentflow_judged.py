@@ -283,6 +283,15 @@ def test_an_agent_that_said_nothing_at_all_is_an_error_and_as_observed_passed(na
 
 
 @pytest.mark.parametrize("name", OVER_ALL)
+def test_white_space_is_no_response(name: str) -> None:
+    blank = turns(("Hi", " "), ("And now?", "\n\t"))
+    found = judged(made(name), expecting(*blank), did(*blank), GOOD)
+
+    assert (found.score.status, found.asked) == (Status.ERROR, [])
+    assert found.score.reason == "the agent gave no response, so there is nothing to judge"
+
+
+@pytest.mark.parametrize("name", OVER_ALL)
 def test_an_agent_that_fell_silent_is_judged_by_what_it_said_before(name: str) -> None:
     done = turns(("Hi", "Hello!"), ("And now?", ""))
 
