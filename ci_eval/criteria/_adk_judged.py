@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from ci_eval.formats.event_lists import trajectory_events
 from ci_eval.plugins.points import Asked, JudgedCriterion
+from ci_eval.records.bounds import Samples
 from ci_eval.records.cases import AdkRecord, Invocation, Json
 
 INTERMEDIATE = "include_intermediate_responses_in_final"
@@ -23,7 +24,7 @@ class JudgeModelOptions(AdkRecord):
     """Model name; defaults to the one in the configuration."""
     judge_model_config: dict[str, Json] | None = None
     """Generation settings, with the names of google-genai's `GenerateContentConfig`."""
-    num_samples: int | None = Field(default=None, ge=1)
+    num_samples: Samples | None = None
     """Number of samples per question; the majority counts. 5 in ADK."""
     parallelism_limit: int = Field(default=1, ge=1)
     """ADK's limit of concurrent calls; has no effect, see `run.concurrency`."""

@@ -9,13 +9,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from pydantic import Field
-
 from ci_eval.criteria._judge_scores import rationale_in, texts_in
 from ci_eval.criteria._mean_of_samples import Sample, mean_of
 from ci_eval.criteria._response_text import said
 from ci_eval.plugins.points import Asked, JudgedCriterion, Panel
-from ci_eval.records.bounds import Value
+from ci_eval.records.bounds import Samples, Value
 from ci_eval.records.cases import EvalCase, Invocation, Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
@@ -43,7 +41,7 @@ class AgentFlowJudged(JudgedCriterion):
     """Cases with at least this value pass."""
     judge_model: str | None = None
     """Model name; defaults to the one in the configuration."""
-    num_samples: int | None = Field(default=None, ge=1)
+    num_samples: Samples | None = None
     """Number of samples per question. 3 in AgentFlow."""
     api_style: Literal["responses", "chat"] = "responses"
     """AgentFlow's choice of OpenAI API. Has no effect: `judge: {api: …}` sets it for all

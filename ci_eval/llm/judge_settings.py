@@ -12,6 +12,7 @@ from ci_eval.llm.prices import Price, price_of
 from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Judge, JudgedCriterion, Simulator
+from ci_eval.records.bounds import Samples
 from ci_eval.records.cases import Json, Record
 from ci_eval.text.validation_messages import described
 
@@ -29,7 +30,7 @@ class JudgeOptions(Record):
     provider: str | None = None
     """The provider: `gemini`, `openai` or `scripted`. Default: inferred from the name of the model,
     if it starts with a known prefix such as `gemini-`, `gpt-` or `o3`."""
-    samples: int | None = Field(default=None, ge=1, le=1000)
+    samples: Samples | None = None
     """Samples per question, unless the criterion sets them. Default: 5 for ADK's criteria, 3 for
     AgentFlow's."""
     jury: tuple[dict[str, Any], ...] = ()

@@ -37,6 +37,8 @@ Round = Annotated[int, Field(ge=0, le=MAX_ROUND)]
 Repeat = Annotated[int, Field(ge=0, le=MAX_REPEAT)]
 Repeats = Annotated[int, Field(ge=1, le=1000)]
 """Trials of each case."""
+Samples = Annotated[int, Field(ge=1, le=1000)]
+"""Answers of a judge to each question."""
 
 
 def _spans(interval: tuple[float, float]) -> tuple[float, float]:

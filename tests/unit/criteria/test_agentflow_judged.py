@@ -72,7 +72,11 @@ def test_who_is_asked_is_told_and_is_no_option_of_the_value(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"num_samples": 0}, {"api_style": "batch"}, {"semantics": "other"}, {"threshold": 2}]
+    "given",
+    [
+        *({"num_samples": 0}, {"num_samples": 1001}, {"api_style": "batch"}),
+        *({"semantics": "other"}, {"threshold": 2}),
+    ],
 )
 def test_options_that_make_no_sense_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):

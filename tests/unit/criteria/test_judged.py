@@ -91,6 +91,7 @@ def test_what_is_not_said_is_left_to_the_configuration() -> None:
         {},
         {"threshold": 1.5},
         {"threshold": 1, "judge_model_options": {"num_samples": 0}},
+        {"threshold": 1, "judge_model_options": {"num_samples": 1001}},
         {"threshold": 1, "judge_model_options": {"judge": "m"}},
         {"threshold": 1, "judge_model": "m"},
     ],
