@@ -1,5 +1,6 @@
 """AgentFlow's JSON reports as recordings."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -20,7 +21,10 @@ from ci_eval.records.cases import (
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_text import read_json
 
+_ID = "eval_set_id"
 _CASES = "results"
+_MERGED = "combined_eval"
+"""The `eval_set_id` of the report that `agentflow eval` writes about several evalsets."""
 
 
 @recording("agentflow_report")
@@ -29,8 +33,10 @@ class AgentFlowReport(RecordingReader):
 
     The `turn_results` of each case in `results` are read, with the tool calls and the nodes
     visited, but not AgentFlow's scores.  `eval_id` names the case; several results of a case are
-    its repeats.  A case with an `error`, or without turns, could not be observed.  A turn without
-    `tool_calls` or `node_visits` does not report them.
+    its repeats, except in the one report that `agentflow eval` writes about several evalsets:
+    there, they are of different evalsets, and cannot be told apart.  A case with an `error`, or
+    without turns, could not be observed.  A turn without `tool_calls` or `node_visits` does not
+    report them.
     """
 
     @classmethod
@@ -44,7 +50,11 @@ class AgentFlowReport(RecordingReader):
         """Yield the conversations of the file at `path`."""
         refuse_long(path, shown=shown)
         document = read_json(path, shown=shown)
-        return read_list(document, _CASES, _Result, _recording)
+        found = list(read_list(document, _CASES, _Result, _recording))
+        is_merged = isinstance(document.value, dict) and document.value.get(_ID) == _MERGED
+        counts = Counter(each.eval_id for each in found if is_merged)
+        for each in found:
+            yield _of_unknown_evalset(each) if counts[each.eval_id] > 1 else each
 
 
 class _Call(Record, extra="ignore"):
@@ -67,6 +77,14 @@ class _Result(Record, extra="ignore"):
     error: str | None = None
     turn_results: tuple[_Turn, ...] = ()
     duration_seconds: float = 0.0
+
+
+def _of_unknown_evalset(given: Recording) -> Recording:
+    error = (
+        f"AgentFlow's report has several results of {given.eval_id!r} and does not say from which "
+        "evalsets; write a report for each evalset, with an agent for each"
+    )
+    return Recording(eval_id=given.eval_id, repeat=given.repeat, error=error)
 
 
 def _recording(result: _Result) -> Recording:

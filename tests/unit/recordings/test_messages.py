@@ -291,6 +291,18 @@ def test_a_turn_of_agentflow_without_calls_and_nodes_does_not_report_them(
     assert (turn.unseen, turn.intermediate_data, turn.nodes) == (True, None, None)
 
 
+def test_results_of_several_evalsets_with_the_same_id_are_not_told_apart(tmp_path: Path) -> None:
+    same, other = ({"eval_id": each, "turn_results": [TURN]} for each in ("case_1", "case_2"))
+    value = {**report(same, other, same), "eval_set_id": "combined_eval"}
+    first, alone, second = recorded(AgentFlowReport, tmp_path, value)
+
+    assert (alone.eval_id, alone.error) == ("case_2", None)
+    for number, each in enumerate((first, second)):
+        assert (each.eval_id, each.repeat, each.invocations) == ("case_1", number, None)
+        assert each.error
+        assert each.error.startswith("AgentFlow's report has several results of 'case_1' and does")
+
+
 def test_a_report_of_agentflow_must_be_right(tmp_path: Path) -> None:
     wrong = report({"eval_id": "a", "turn_results": [{**TURN, "user_input": 1}]})
     (said,) = refused(AgentFlowReport, tmp_path, wrong)
