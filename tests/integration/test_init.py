@@ -531,6 +531,15 @@ def test_where_no_branch_is_known_the_baseline_is_a_file(repository):
     assert written(root)["baseline"] == {"store": "file", "path": ".ci-eval/baseline.json"}
 
 
+@pytest.mark.parametrize("file", ["cases.csv", "tests/shop_cases.csv", "data/golden.csv"])
+def test_an_evalset_is_found_by_its_name_outside_of_a_folder_for_evals(repository, capsys, file):
+    repository({file: "id,prompt,expected\nadd,What is 2 + 3?,It is 5.\n"})
+
+    assert main(["init", "--yes"]) == 0
+
+    assert f"found evalsets: {file} (1)" in capsys.readouterr().out
+
+
 def test_without_a_terminal_nothing_is_asked(repository, monkeypatch):
     repository({})
     monkeypatch.setattr("click.prompt", lambda *_, **__: pytest.fail("asked"))

@@ -37,7 +37,9 @@ _SKIPPED = frozenset(
 """Folders with generated or downloaded files, including our own reports."""
 _HIDDEN = frozenset({".adk"})
 """The hidden folders that are searched: ADK keeps its results there."""
-_EVALS = re.compile(r"(?<![a-z])evals?(?![a-z])|evalset|evaluation|golden", re.IGNORECASE)
+_EVALS = re.compile(
+    r"(?<![a-z])evals?(?![a-z])|evalset|evaluation|golden|(?<![a-z])cases\.", re.IGNORECASE
+)
 """Names of folders and files that may contain evalsets."""
 _RECORDED = re.compile(
     r"evalset_result|trace|record|session|span|transcript|conversation", re.IGNORECASE
