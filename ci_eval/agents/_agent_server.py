@@ -22,7 +22,7 @@ from ci_eval.records.cases import Record
 from ci_eval.records.errors import FailureKind, TrialError, UsageError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import Declared, find_agent_program, refused
+from ci_eval.runtime.environments import Declared, refused, wrong_program
 from ci_eval.runtime.http import Net, Request, StatusError, connecting
 from ci_eval.runtime.path_checks import PathText
 from ci_eval.runtime.processes import Child, Launch, output_tail, wait_at_most
@@ -138,8 +138,8 @@ class ServedAgent(CallingModels, NetworkAgent, _Startable):
             return
         for message in refused(self.env):
             yield "env", message
-        if not find_agent_program(self.launched[0], context, self.env):
-            yield "start", f"there is no program {self.launched[0]!r}"
+        for message in wrong_program(self.launched[0], context, self.env):
+            yield "start", message
         texts = (*self.launched, *(value or "" for value in self.env.values()))
         if PORT in (address or PORT) and not any(PORT in each for each in texts):
             message = f"does not pass the port to the server; use `{PORT}` here or in `env`"

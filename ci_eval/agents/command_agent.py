@@ -17,7 +17,7 @@ from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import Declared, find_agent_program, refused
+from ci_eval.runtime.environments import Declared, refused, wrong_program
 from ci_eval.runtime.path_checks import PathText, similar_path
 from ci_eval.runtime.processes import Child, Excerpt, Launch
 from ci_eval.runtime.workers.worker_wire import encode, read_json, shown
@@ -64,8 +64,8 @@ class Command(CallingModels, Agent):
         yield from self.wrong_models(context)
         for message in refused(self.env):
             yield "env", message
-        if not find_agent_program(self.command[0], context, self.env):
-            yield "command", f"there is no program {self.command[0]!r}"
+        for message in wrong_program(self.command[0], context, self.env):
+            yield "command", message
         if not (context.root / self.cwd).is_dir():
             yield "cwd", f"there is no folder {self.cwd!r}{similar_path(context.root, self.cwd)}"
 

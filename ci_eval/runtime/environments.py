@@ -121,6 +121,14 @@ def find_agent_program(name: str, context: RunContext, declared: Variables) -> s
     return find_program(name, root=context.root, env=agent_environment(context, declared))
 
 
+def wrong_program(name: str, context: RunContext, declared: Variables) -> Iterator[str]:
+    """Yield why an agent's program cannot be started; nothing if it can."""
+    if find_agent_program(name, context, declared):
+        return
+    is_file = os.path.dirname(name) and (context.root / name).is_file()  # noqa: PTH120  # as above
+    yield f"{name!r} is not executable" if is_file else f"there is no program {name!r}"
+
+
 def refused(declared: Variables) -> Iterator[str]:
     """Yield the errors in the environment variables that a configuration declares."""
     for name in declared:

@@ -245,3 +245,6 @@ def test_the_check_names_what_is_wrong(place: Place) -> None:
     assert found["command"] == "there is no program './agent.sh'"
     assert found["cwd"] == "there is no folder 'gone'"
     assert list(Command(command=("sh",)).check(place.context)) == []
+
+    place.write("agent.sh", "#!/bin/sh\n")
+    assert dict(agent.check(place.context))["command"] == "'./agent.sh' is not executable"
