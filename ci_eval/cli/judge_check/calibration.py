@@ -154,7 +154,8 @@ class Required(NamedTuple):
     kappa: float | None = None
     agreement: float | None = None
     undecided: float = 0.1
-    """Maximum share of items that the judge may leave undecided."""
+    """Maximum share of items that the judge may leave undecided; if a kappa or an agreement is
+    required, also of those on which either the judge or people are undecided."""
 
     @property
     def says_nothing(self) -> bool:
@@ -177,13 +178,19 @@ def decide(found: Calibration, required: Required) -> tuple[Outcome, list[str]]:
 
 def _unmeasured(found: Calibration, required: Required) -> Iterator[str]:
     undecided, agreement = len(found.undecided), found.agreement
-    if undecided > required.undecided * found.labelled + 1e-9:  # 29 of 100 are 0.29
+    most = required.undecided * found.labelled + 1e-9  # 29 of 100 are 0.29
+    if undecided > most:
         yield (
             f"the judge could not decide {undecided} of {found.labelled}, "
             f"at most {percent(required.undecided)} allowed"
         )
     elif agreement.agreed.interval is None:
         yield "no item was decided by both people and the judge"
+    elif not required.says_nothing and found.labelled - agreement.agreed.of > most:
+        yield (
+            f"only {agreement.agreed.of} of {found.labelled} were decided by both people and the "
+            f"judge, at most {percent(required.undecided)} may be undecided"
+        )
     elif required.kappa is not None and agreement.kappa is None:
         yield f"kappa cannot be computed: {agreement.kappa_reason}"
 

@@ -118,6 +118,17 @@ def test_too_much_that_is_undecided_is_no_verdict_however_well_the_rest_agrees()
     assert decide(made, Required(kappa=0.1, undecided=0.2))[0] == "passed"
 
 
+def test_too_much_on_which_people_are_divided_is_no_verdict_either():
+    made = found(GOOD, *[DIVIDED] * 8, UNDECIDED)
+    reason = (
+        "only 1 of 10 were decided by both people and the judge, at most 10.0% may be undecided"
+    )
+
+    assert decide(made, Required(agreement=0.9)) == ("incomplete", [reason])
+    assert decide(made, Required(agreement=0.9, undecided=0.9))[0] == "passed"
+    assert decide(made, Required())[0] == "passed"
+
+
 def test_exactly_as_much_as_is_allowed_may_be_undecided():
     assert decide(found(*[GOOD, BAD, GOOD] * 3, UNDECIDED), Required())[0] == "passed"
     # 0.29 * 100 is a little less than 29
