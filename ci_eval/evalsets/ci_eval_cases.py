@@ -87,7 +87,7 @@ class Cases(CaseReader):
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Return True if it has `cases`, begins with a case in this format, or is a table.
+        """Return True if it has `cases`, is an empty list, a table, or begins with a case of ours.
 
         `cases` may be misspelt, so that reading the file names the key.
         """
@@ -96,7 +96,7 @@ class Cases(CaseReader):
                 get_close_matches(name, ["cases"], cutoff=_CLOSE) and _begins_with_case(each)
                 for name, each in head.items()
             )
-        return _begins_with_case(head)
+        return head == [] or _begins_with_case(head)
 
     def cases(self, file: CaseFile) -> Iterator[EvalCase]:
         """Yield the valid cases of `file`, and note the problems of the others."""

@@ -497,7 +497,7 @@ def test_a_long_file_is_read_again_instead_of_kept(
         ([{"messages": []}], False),
         ([{"id": "x"}], False),
         ([{}], False),
-        ([], False),
+        ([], True),
         ({"eval_cases": []}, False),
         (None, False),
     ],
