@@ -18,7 +18,7 @@ from ci_eval.reporters._case_changes import named, worsened
 from ci_eval.reporters._criteria_rows import Row, first_rows, rows_of
 from ci_eval.reporters._notable_cases import Bounds, Cases, Findings, Some, Trouble
 from ci_eval.reporters._score_history import History, history_of
-from ci_eval.reporters._verdict_reasons import reasons_of
+from ci_eval.reporters._verdict_reasons import reasons_of, weakened
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import command_line
 from ci_eval.run_files.times import moment
@@ -175,7 +175,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         reasons=Some.of(deciding, MAX_REASONS),
         warnings=Some.of(warnings, MAX_REASONS),
         notes=Some.of([*notes, *report.meta.warnings, *_overrides(report.meta)], rows),
-        loosened=Some.of(comparison.loosened, MAX_REASONS),
+        loosened=Some.of(weakened(report), MAX_REASONS),
         model_changes=Some.of(map(report_phrases.model_change, report.model_changes), MAX_REASONS),
         regression=any(delta.outcome == "regressed" for delta in comparison.deltas),
         doubt=_comparison_parts.doubt(comparison, suspected.total),

@@ -19,6 +19,11 @@ class Reasons(NamedTuple):
     notes: list[str]
 
 
+def weakened(report: Report) -> tuple[str, ...]:
+    """Return how the change weakens its own gate, whether or not it could be compared."""
+    return report.comparison.loosened if report.comparison else report.meta.weakened
+
+
 def reasons_of(report: Report) -> Reasons:
     """Sort the reasons of the verdict.
 
@@ -33,7 +38,7 @@ def reasons_of(report: Report) -> Reasons:
     for each in report.verdict.reasons:
         if each.kind == "regressed" and each.group in regressed and each.severity == "blocks":
             is_worse = True
-        elif each.kind == "weakened_gate" and comparison.loosened:
+        elif each.kind == "weakened_gate" and weakened(report):
             if each.severity == "blocks":
                 said["blocks"].append(_WEAKENED)
         else:

@@ -135,6 +135,7 @@ def compare_and_decide(
         comparison = comparison.model_copy(update=update)
     elif baseline and baseline.runs:
         weakened = tuple(dict.fromkeys([*loosened(meta, baseline.runs[0].meta), *weakened]))
+        meta = meta.model_copy(update={"weakened": weakened})
     exempt = excused(meta, gate, tally.columns)
     groups = _groups(meta, tally)
     totals = tally.totals(count_cases(meta, tally.columns, gate), meta)

@@ -403,6 +403,20 @@ def test_what_the_change_loosens_comes_right_behind_the_decision() -> None:
     assert text.index("weakens its own gate") < text.index("> - reason 0")
 
 
+def test_a_change_without_a_baseline_is_said_to_weaken_its_gate_in_the_same_place() -> None:
+    told = Reason(
+        kind="weakened_gate",
+        severity="warns",
+        message="this change weakens its own gate: baseline: removed",
+    )
+    report = make_report("greets pass 0.9", reasons=[told])
+    meta = report.meta.model_copy(update={"weakened": ("baseline: removed",)})
+    text = comment(report.model_copy(update={"meta": meta}))
+
+    assert "> ⚠️ **This pull request weakens its own gate:** `baseline: removed`." in text
+    assert text.count("weakens its own gate") == 1
+
+
 def test_what_noise_does_is_folded_and_what_is_suspected_stands_apart() -> None:
     text = comment(make_report("a fail 0.2 was 0.9 noise / b fail 0.2 was 0.9 maybe / c pass 1.0"))
     assert "broke" not in text
