@@ -19,7 +19,7 @@ from ci_eval.llm.gateway.gateway_clients import CallingModels, Models, behind_ga
 from ci_eval.llm.gateway.providers import KEYS
 from ci_eval.plugins.points import Session
 from ci_eval.records.cases import Record
-from ci_eval.records.errors import FailureKind, TrialError, UsageError
+from ci_eval.records.errors import FailureKind, TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, refused, wrong_program
@@ -88,16 +88,10 @@ class ServedAgent(CallingModels, NetworkAgent, _Startable):
     def of_base(self) -> Self | None:
         """Return the agent on the server that is started from the merge base, or at `base`.
 
-        Raises:
-            UsageError: the servers of both arms would need the same port.
-
+        Servers on the same fixed port cannot both be started.
         """
         if self.launched is not None:
-            address = getattr(self, self.type_name)
-            if PORT not in (address or PORT):
-                message = f"the server of the change is started at {address}, too"
-                raise UsageError(f"{message}; use `{PORT}` for a free port")
-            return self
+            return self if PORT in (getattr(self, self.type_name) or PORT) else None
         return self.model_copy(update={self.type_name: self.base}) if self.base else None
 
     def check(self, context: RunContext) -> Faults:

@@ -40,6 +40,8 @@ from ci_eval.text.sanitize import one_line
 MAX_REASON = 300
 """How many characters of the reason for a missing base arm are shown."""
 
+_ABSOLUTE = re.compile(r"(?<![\w.-])/[^\"'\s:;,|&()<>\\]+")
+_SEPARATE = "a running server needs `base`, a started one `{port}` in its address"
 _UNNAMED = "name the base branch in `baseline.base`, and fetch it"
 
 
@@ -131,9 +133,8 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     config = configuration.load(path, shown=f"{commit[:7]}:{planned.config.shown}", context=own)
     own = handed_secrets.with_secrets(own, config)
     before = plan(config, own, repeats=1)
-    own_agents = _agents(planned, before)
-    _refuse_paths_of_change(own_agents, str(context.clone.top))
-    agents = with_models(own_agents, partial(_of_base, planned, own.models_mode))
+    options_of = partial(_of_base, planned, own.models_mode)
+    agents = with_models(_agents(planned, before, context), options_of)
     pairs = {pair: criteria for pair, criteria in planned.pairs.items() if pair[0] in agents}
     known = {trial.key.place: trial.fingerprint for trial in before.trials()}
     trials = replace(planned, pairs=pairs, repeats=1).trials()
@@ -181,18 +182,19 @@ def _answers(agent: Agent, context: RunContext) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _refuse_paths_of_change(agents: Mapping[str, Agent], top: str) -> None:
-    """Refuse agents that name the work tree of the change, whose code they would run.
+def _path_of_change(agent: Agent, context: RunContext) -> str:
+    """Return an absolute path in the agent's options that leads into the work tree of the change.
 
-    Raises:
-        NoBaseArmError: one does.
-
+    Virtual environments do not count, as they hold dependencies.  Empty if there is none.
     """
-    named = re.compile(rf"{re.escape(top)}(?![\w.-])")
-    for name, agent in agents.items():
-        if named.search(agent.model_dump_json(by_alias=True)):
-            message = f"the agent {name!r} names {top}, which has the code of the change"
-            raise NoBaseArmError(f"{message}; use paths relative to the configuration")
+    top = Path(os.path.realpath(context.clone.top or os.devnull))
+    for found in _ABSOLUTE.findall(agent.model_dump_json(by_alias=True)):
+        path = Path(os.path.normpath(found))
+        is_inside = Path(os.path.realpath(path)).is_relative_to(top)
+        is_inside |= path.is_relative_to(context.clone.top or os.devnull)  # a link to a Python
+        if is_inside and not any((each / "pyvenv.cfg").is_file() for each in path.parents):
+            return str(path)
+    return ""
 
 
 def _gone(planned: Plan, before: Plan, evalset: str) -> tuple[str, ...]:
@@ -232,11 +234,20 @@ def _own_context(context: RunContext, tree: Path, root: Path) -> RunContext:
     return replace(context, env=env, root=root, clone=NO_CLONE, change=context, cassettes=None)
 
 
-def _agents(planned: Plan, before: Plan) -> Mapping[str, Agent]:
+def _agents(planned: Plan, before: Plan, context: RunContext) -> Mapping[str, Agent]:
     """Return the agents of the merge base that the change has, too; none if it renamed all."""
     found = {name: before.config.agents.get(name) for name, _ in planned.pairs}
-    agents = {name: own for name, agent in found.items() if agent and (own := agent.of_base())}
+    agents, reasons = dict[str, Agent](), list[str]()
+    for name, agent in found.items():
+        own = agent.of_base() if agent else None
+        if own and (path := _path_of_change(own, context)):
+            reasons.append(f"{name!r} names {path}, which has the code of the change")
+        elif own:
+            agents[name] = own
+        elif agent and agent.converses:
+            reasons.append(f"{name!r} cannot run beside the change; {_SEPARATE}")
     if not agents and any(found.values()):
-        names = ", ".join(found)
-        raise NoBaseArmError(f"the merge base has no separate version of: {names}")
+        raise NoBaseArmError("; ".join(reasons) or "all agents only replay recordings")
+    for reason in reasons:
+        context.say(f"not compared with the merge base: {reason}")
     return agents

@@ -260,7 +260,8 @@ def test_an_agent_that_names_the_work_tree_of_the_change_is_not_taken_for_its_ba
     ended = suite.change(LINES.replace("yes", "no"))
 
     assert "PASSED" not in ended.out
-    assert f"the agent 'bot' names {suite.folder}, which has the code of the change" in ended.out
+    assert f"'bot' names {suite.folder}" in ended.out
+    assert "which has the code of the change" in ended.out
 
 
 LINES = """\
@@ -283,8 +284,8 @@ def test_a_server_on_a_fixed_port_is_not_taken_for_that_of_the_merge_base(suite)
     ended = suite.change(SERVER.replace("yes", "no"))
 
     assert "PASSED" not in ended.out
-    address = f"http://127.0.0.1:{port}/chat"
-    assert f"the server of the change is started at {address}, too" in ended.out
+    assert "a started one `{port}` in its address" in ended.out
+    assert suite.ci_eval("plan").code == 0
 
 
 SERVER = """\

@@ -82,11 +82,54 @@ def test_a_path_of_the_change_that_python_searches_is_moved(repo):
         assert arm.context.change is context
 
 
+def with_command(repo: Repo, command: str) -> str:
+    """Commit an agent that is a command, and return the commit."""
+    (repo.folder / ".venv").mkdir()
+    (repo.folder / ".venv/pyvenv.cfg").write_text("")
+    link = repo.folder.with_name("link")
+    link.symlink_to(repo.folder)
+    command = command.format(top=repo.folder, link=link)
+    config = CONFIG.replace('python: "bot:answer"', f"command: {command}")
+    return repo.commit("base", **{"suite/ci-eval.yaml": config})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "[sh, {top}/suite/bot.py]",
+        "[sh, {link}/suite/bot.py]",
+        "[sh, -c, 'cd {top} && ./bot.py']",
+        "[sh], env: {{PYTHONPATH: '/opt/lib:{top}/lib'}}",
+    ],
+)
+def test_an_agent_that_names_the_work_tree_of_the_change_is_not_its_base(repo, command):
+    base = with_command(repo, command)
+    reason = "which has the code of the change"
+
+    with pytest.raises(NoBaseArmError, match=reason), base_arm(*planned(repo), base):
+        pass
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "[sh, 'https://example.com{top}/chat']",
+        "[sh, '{top}2/data']",
+        "[sh, '{top}/.venv/bin/python']",
+    ],
+)
+def test_a_path_that_leads_elsewhere_or_to_dependencies_is_no_code_of_the_change(repo, command):
+    base = with_command(repo, command)
+
+    with base_arm(*planned(repo), base) as arm:
+        assert "bot" in arm.plan.config.agents
+
+
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
         ({"suite/ci-eval.yaml": "agents: []\n"}, "suite/ci-eval.yaml"),
-        ({"suite/ci-eval.yaml": CONFIG.replace("bot:", "other:", 1)}, "no separate version of"),
+        ({"suite/ci-eval.yaml": CONFIG.replace("bot:", "other:", 1)}, "all agents only replay"),
         ({"evals/smoke.csv": CASES.replace(",yes", ",no")}, "case that the merge base also has"),
     ],
 )
