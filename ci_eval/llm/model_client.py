@@ -341,8 +341,10 @@ class JudgeSeat:
                 self.asker.note_reading(self.judge, question, usable=found.value is not None)
                 self.asker.keep(self.judge, question, answer)
         except JudgeError as exc:
-            found, cached = Reading(None, str(exc), failed=True), False
-        self.meter.add(JudgeUsage(unusable=int(found.value is None)))
+            return Reading(None, str(exc), failed=True)
+        # An unreadable answer from the cache is asked for again.
+        is_final = fresh or not cached
+        self.meter.add(JudgeUsage(unreadable=int(is_final and found.value is None)))
         return found._replace(cached=cached)
 
     async def _answer(self, question: Question, *, fresh: bool) -> tuple[Answer, bool]:

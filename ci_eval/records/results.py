@@ -41,8 +41,8 @@ class JudgeUsage(Stored):
     """Cost of the calls to models with a known price."""
     unpriced: Count = 0
     """Calls to models without a known price, not included in `cost_usd`."""
-    unusable: Count = 0
-    """Samples without a usable answer, which did not vote."""
+    unreadable: Count = 0
+    """Samples whose answer could not be read; they did not vote."""
     agreements: Count = 0
     """Number of items that a jury judged."""
     agreement: Total = 0.0

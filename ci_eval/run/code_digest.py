@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,13 +13,25 @@ from ci_eval.runtime.git import GitError
 from ci_eval.text.fingerprint import fingerprint
 
 _CHUNK_BYTES = 1 << 20
+_WITHOUT_EFFECT: Mapping[str, set[str] | bool] = {
+    **dict.fromkeys(("threads", "workers", "start_timeout_s"), True),
+    "models": {
+        *("mode", "max_calls", "max_cost_usd", "max_calls_per_trial", "max_cost_usd_per_trial"),
+        *("requests_per_minute", "tokens_per_minute", "prices"),
+    },
+}
+"""Options for the speed, the limits and the counting of an agent."""
 
 
 def code_digests(plan: Plan, context: RunContext) -> dict[str, str]:
-    """Return a digest of each agent: of its options, and of the tracked files of the repository."""
+    """Return a digest of each agent: of its options, and of the tracked files of the repository.
+
+    Options without effect on the answers do not count.
+    """
     files = _digest_of_files(plan, context)
     agents = plan.config.agents.items()
-    return {name: fingerprint([files, each.model_dump(mode="json")]) for name, each in agents}
+    options = {name: each.model_dump(mode="json", exclude=_WITHOUT_EFFECT) for name, each in agents}
+    return {name: fingerprint([files, each]) for name, each in options.items()}
 
 
 def _digest_of_files(plan: Plan, context: RunContext) -> str:

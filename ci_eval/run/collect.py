@@ -186,9 +186,8 @@ class Tally:
             elif calls and self.refused[agent] == calls:
                 message = f"agent {agent!r}: every model call returned an error, so"
                 yield f"{message} no model answer was measured"
-        if self.judged and (unusable := self.judged.unusable):
-            answers = f"{counted(unusable, 'answer')} of judges could not be used"
-            yield f"{answers}; a score counts if the others decide it"
+        if self.judged and (unreadable := self.judged.unreadable):
+            yield f"{counted(unreadable, 'answer')} of judges could not be read, and did not count"
         for reason, those in self.cut_off.items():
             names = list(dict.fromkeys(those))
             cases = "case" if len(names) == 1 else "cases"

@@ -366,7 +366,7 @@ def test_a_cassette_from_another_version_is_refused_with_the_way_out(project: Pr
     assert "remove it" in ended.err
 
 
-def test_answers_of_judges_that_could_not_be_used_are_counted_in_the_report(project):
+def test_answers_of_judges_that_could_not_be_read_are_counted(project):
     project.traces(GREETS)
     project.config(
         CONFIG.replace("final_response_match_v2", "agentflow/response_match_score")
@@ -376,7 +376,7 @@ def test_answers_of_judges_that_could_not_be_used_are_counted_in_the_report(proj
     ended = project.ci_eval("run", "--case", "greets")
 
     assert ended.code == 0, ended.err
-    assert "2 answers of judges could not be used" in ended.err
+    assert "2 answers of judges could not be read, and did not count" in ended.err
 
 
 @pytest.mark.parametrize(

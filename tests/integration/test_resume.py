@@ -230,13 +230,18 @@ def test_trials_of_an_agent_that_has_changed_since_are_run_again(project):
         assert len(log(project)) == 5
 
 
-def test_trials_of_an_agent_with_other_options_are_run_again(project):
-    suite(project, RUN, COMMAND, CASES.replace("three", "again"))
+def test_trials_of_an_agent_with_other_options_are_run_again(project, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody-at-all")
+    command = f"models: {{max_calls: 5}}, {RUN}"
+    suite(project, command, COMMAND, CASES.replace("three", "again"))
     project.ci_eval("run")
     begun = len(log(project))
     config = project.folder / "ci-eval.yaml"
-    config.write_text(config.read_text().replace("command:", "env: {MODE: other}, command:"))
+    config.write_text(config.read_text().replace("max_calls: 5", "max_calls: 9"))
+    assert "reused 0" not in project.ci_eval("run", "--resume").err
 
+    config.write_text(config.read_text().replace("command:", "env: {MODE: other}, command:"))
+    log(project)
     again = project.ci_eval("run", "--resume").err
 
     assert "reused 0 trials from the previous run\n" in again

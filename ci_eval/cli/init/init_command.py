@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,35 +103,36 @@ def _write_all(
     names = [CONFIG_FILE, *texts, *([workflow] if has_workflow else [])]
     _refuse_there(found.root, names, force=force)
     branch = default_branch(context.clone) if has_workflow else None
-    with _kept_if_valid(found.root, texts):  # they must exist when the draft is checked
+    with _all_or_none(found.root, names):
+        _write(found.root, texts)  # they must exist when the draft is checked
         if not candidate.evalsets:
             found = with_evalset(found, STARTER)
             candidate = replace(candidate, evalsets=(STARTER,))
         draft = decide(found, candidate, criteria, context)
-    draft = replace(draft, stores_itself=branch is not None)
-    texts = {CONFIG_FILE: config_text.config_text(draft)}
-    if has_workflow:
-        texts[workflow] = workflow_text(
-            folder=folder,
-            packages=_packages(found, candidate),
-            needs_key=candidate.source is not None,
-            asked=draft.asked,
-            branch=branch,
-        )
-    _write(found.root, texts)
+        draft = replace(draft, stores_itself=branch is not None)
+        texts = {CONFIG_FILE: config_text.config_text(draft)}
+        if has_workflow:
+            texts[workflow] = workflow_text(
+                folder=folder,
+                packages=_packages(found, candidate),
+                needs_key=candidate.source is not None,
+                asked=draft.asked,
+                branch=branch,
+            )
+        _write(found.root, texts)
     return names, draft
 
 
 @contextmanager
-def _kept_if_valid(root: Path, texts: Mapping[str, str]) -> Iterator[None]:
-    """Write files, and remove the new ones if the draft that needs them is refused."""
-    new = [path for name in texts if not (path := root / name).exists()]
-    _write(root, texts)
+def _all_or_none(root: Path, names: Sequence[str]) -> Iterator[None]:
+    """Remove the new ones of the named files if not all can be written."""
+    new = [path for name in names if not (path := root / name).exists()]
     try:
         yield
     except BaseException:
         for path in new:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
         raise
 
 
