@@ -157,7 +157,9 @@ class Reading:
         what = "nothing" if found is None else shown(found)
         if found is None and isinstance(self.answer, dict):
             keys = ", ".join(f"{key!r:.40}" for key in [*self.answer][:5])
-            what = f"nothing; `answer` is the whole body, with the keys {keys or '(none)'}"
+            what = (
+                f"nothing; `answer` has the keys {keys}" if keys else "nothing; `answer` is empty"
+            )
         message = f"expected {expected} at `{where}`, found {what}"
         return TrialError("protocol", f"{self.request.shown} answered {self._shown}: {message}")
 

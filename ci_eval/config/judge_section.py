@@ -59,7 +59,9 @@ class _Reader(DocumentReader):
         for number, given in enumerate(options.jury):
             judge = self._juror(given, ("judge", "jury", number))
             if judge and identity(judge) in map(identity, jury):
-                message = "has the model and settings of another judge, whose answers it would get"
+                message = (
+                    "has the model and settings of another judge: both would get the same answers"
+                )
                 self.problem(message, ("judge", "jury", number))
             jury += [judge] if judge else []
         if default and jury:

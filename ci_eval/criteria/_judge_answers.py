@@ -1,14 +1,16 @@
-"""Labels in the answers of judges, also in the nearly valid JSON of ADK's."""
+"""Labels in judges' answers, including ADK's nearly valid JSON."""
 
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from ci_eval.llm.model_answers import json_object
+from ci_eval.llm.model_answers import answer_text, json_object
 from ci_eval.records.cases import Json
 from ci_eval.records.questions import UnreadableError
 
-_LABEL = r'"({})":\s*+\[*+\s*+"*+([^"\[\]{{}},\n]*+)"*+\s*+\]*+'
+_LABEL = r'"({})":\s*+\[*+\s*+"*+([^"\[\]{{}},\r\n]*+)"*+\s*+\]*+'
 """A key and its label.  Possessive quantifiers never backtrack, so that matching is linear."""
 
 
@@ -31,14 +33,16 @@ def object_with(text: str, key: str) -> dict[str, Any]:
     """Parse an answer as a JSON object; empty if it is not one.
 
     As ADK's judges write it, the label under `key`, a pattern, may lack quotes or have brackets,
-    and a comma may precede the end.  Nothing else may differ: a label that the answer only quotes,
-    such as one that an agent wrote, is not a verdict.
+    a comma may precede the end, and texts may have line breaks.  Nothing else may differ: a label
+    that the answer only quotes, such as one that an agent wrote, is not a verdict.
     """
-    found = json_object(text)
+    found: Any = json_object(text)
+    text = answer_text(text)
     if found is None and len(re.findall(key, text)) == 1:
         mended = re.sub(_LABEL.format(key), r'"\1": "\2"', text, count=1)
-        found = json_object(re.sub(r",\s*+}", "}", mended))
-    return found or {}
+        with suppress(ValueError, RecursionError):
+            found = json.loads(re.sub(r",\s*+}", "}", mended), strict=False)
+    return found if isinstance(found, dict) else {}
 
 
 def label_in(answer: Mapping[str, Json], key: str) -> str:

@@ -10,7 +10,16 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ci_eval.llm.model_answers import INTEGER, TEXT, json_object, many, one_of, strict, text_of
+from ci_eval.llm.model_answers import (
+    INTEGER,
+    TEXT,
+    answer_text,
+    json_object,
+    many,
+    one_of,
+    strict,
+    text_of,
+)
 from ci_eval.records.cases import Json
 from ci_eval.records.questions import UnreadableError
 from ci_eval.text.json_text import objects_in
@@ -69,7 +78,8 @@ def read_sentences(answer: str, text: str) -> list[str]:
 def _sentences(answer: str) -> list[str]:
     found = json_object(answer)
     if found is None:
-        pieces = (each.partition("</sentence>") for each in answer.split("<sentence>")[1:])
+        tagged = answer_text(answer).split("<sentence>")[1:]
+        pieces = (each.partition("</sentence>") for each in tagged)
         return [inside.strip() for inside, end, _ in pieces if end]
     listed = found.get("sentences")
     return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
@@ -117,7 +127,7 @@ def _findings(answer: str) -> Iterator[tuple[int | str, Finding]]:
 
 def _blocks(answer: str) -> Iterator[tuple[str, Finding]]:
     """Yield each sentence and its label; none after other text, which may quote them."""
-    before, *blocks = _BLOCK.split(answer)
+    before, *blocks = _BLOCK.split(answer_text(answer))
     for block in () if before.strip() else blocks:
         labels = dict.fromkeys(each.strip().lower() for each in _fields(block, "label"))
         sentence = re.split(_FIELD.format("label"), block, maxsplit=1, flags=_FLAGS)[0]

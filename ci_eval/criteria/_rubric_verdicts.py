@@ -1,12 +1,13 @@
 """The rubrics that apply to an invocation, and the parser of verdicts on them."""
 
 import re
+import string
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ci_eval.criteria._majority_of_samples import Vote, Votes
-from ci_eval.llm.model_answers import TEXT, json_object, many, one_of, strict, text_of
+from ci_eval.llm.model_answers import TEXT, answer_text, json_object, many, one_of, strict, text_of
 from ci_eval.records.cases import Json, Rubric
 from ci_eval.records.questions import UnreadableError
 from ci_eval.text.json_text import objects_in
@@ -14,8 +15,10 @@ from ci_eval.text.json_text import objects_in
 SCHEMA: Mapping[str, Json] = strict(
     verdicts=many(strict(rubric_id=TEXT, rationale=TEXT, verdict=one_of("yes", "no")))
 )
-_VERDICT = re.compile(r"(yes|no)(?:\s*[.,;:!*_(–—-].*)?", re.IGNORECASE)  # noqa: RUF001  # dashes
-"""A verdict that a remark may follow; `yes or no`, `yes/no` and `not yes` are none."""
+_VERDICT = re.compile(
+    r"(yes|no)\b(?!\s*\?|\W*(?:yes|no)\W*$|\W*(?:or|and)\s+(?:yes|no)\b|\s*/)", re.IGNORECASE
+)
+"""A verdict that a remark may follow; `yes or no`, `yes/no`, `yes?` and `not yes` are none."""
 _ONLY_BLOCKS = re.compile(r"(?:STEP|ID|Property)\b.*\n[^\S\n]*+Verdict: [^\n]*", re.DOTALL)
 """What ADK's judges write: steps and blocks, which end with a verdict."""
 _SMART = str.maketrans("‘’“”–—", "''\"\"--")  # noqa: RUF001  # what models write
@@ -70,7 +73,7 @@ def read(text: str, rubrics: Sequence[Rubric]) -> Votes:
     votes: dict[str, Vote] = {}
     for said in _said(text):
         name = by_id.get(said.rubric_id) or by_text.get(_plain(said.text))
-        found = _VERDICT.fullmatch(said.verdict.strip(_DECORATION))
+        found = _VERDICT.match(said.verdict.strip(_DECORATION + string.whitespace))
         if name is None or not found:
             continue
         vote = Vote(found[1].lower() == "yes", said.rationale)
@@ -105,7 +108,8 @@ def _blocks(text: str) -> list[_Said]:
     because it is unknown which verdict is missing.  Blocks within other text do not count, because
     the judge may be quoting the agent.
     """
-    if not _ONLY_BLOCKS.fullmatch(text.strip()):
+    text = answer_text(text)
+    if not _ONLY_BLOCKS.fullmatch(text):
         return []
     properties = list(_line("Property").finditer(text))
     rationales, verdicts = _line("Rationale").findall(text), _line("Verdict").findall(text)

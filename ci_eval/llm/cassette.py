@@ -113,7 +113,9 @@ class Cassette:
 
 
 def _file(path: Path, shown: str) -> LineFile:
-    return LineFile(path, shown=shown, of="ci-eval cassette", version=VERSION, whole=True)
+    return LineFile(
+        path, shown=shown, of="ci-eval cassette", version=VERSION, refuses_conflicts=True
+    )
 
 
 def _answer(line: bytes) -> Answer | None:

@@ -63,17 +63,17 @@ def line_counts(folder: Path) -> dict[str, int]:
 class LineFile:
     """The file at `path`, named `shown` in messages; its first line is `{"FORMAT":VERSION}`.
 
-    The marks of a merge conflict are incomplete lines, or refused if `whole` is true.
+    Marks of a merge conflict are skipped, or with `refuses_conflicts`, the file is refused.
     """
 
     def __init__(
-        self, path: Path, *, shown: str, of: str, version: int, whole: bool = False
+        self, path: Path, *, shown: str, of: str, version: int, refuses_conflicts: bool = False
     ) -> None:
         # A link is followed once, so that none which replaces the file meanwhile leads elsewhere.
         self._path = Path(os.path.realpath(path))
         self._format = of
         self._version = version
-        self._whole = whole
+        self._refuses_conflicts = refuses_conflicts
         self._head = f'{{"{of}":{version}}}\n'.encode()
         self.shown = shown
         """Path of the file in messages."""
@@ -115,10 +115,10 @@ class LineFile:
             for number, line in enumerate(_lines(file)):
                 if number == 0:
                     self._check_head(line)
+                elif self._refuses_conflicts and line.startswith(_CONFLICT):
+                    raise self._conflict()
                 elif line.endswith((b"}\n", b"}\r\n")) or _is_whole(line):
                     yield Position(self, at, len(line)), line.rstrip(b"\r\n") + b"\n"
-                elif self._whole and line.startswith(_CONFLICT):
-                    raise self._conflict()
                 else:
                     self.incomplete += 1
                 at += len(line)

@@ -50,22 +50,23 @@ async def ask_once(seat: Seat, question: Question, read: Callable[[str], T]) -> 
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Parse a JSON object, which may be in a fenced code block; `None` if it is not one.
+    """Parse an answer that is a JSON object; `None` if it is not one.
 
-    Thoughts before it are skipped.  Duplicate keys are an error: they may contradict each other.
+    Duplicate keys are an error: they may contradict each other.
     """
     try:
-        value = parse_json(_unfenced(_THOUGHTS.sub("", text, count=1).strip()), unique=True)
+        value = parse_json(answer_text(text), unique=True)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
 
 
-def _unfenced(text: str) -> str:
-    """Return the content of `text` if it is a fenced code block, else `text` itself."""
+def answer_text(text: str) -> str:
+    """Return an answer without thoughts before it, and without a fenced code block around it."""
+    text = _THOUGHTS.sub("", text, count=1).strip()
     first, _, rest = text.partition("\n")
     is_block = first.startswith(_FENCE) and rest.endswith(_FENCE)
-    return rest.removesuffix(_FENCE) if is_block else text
+    return rest.removesuffix(_FENCE).strip() if is_block else text
 
 
 def text_of(found: Mapping[str, Json], key: str) -> str:

@@ -398,7 +398,7 @@ def test_answers_of_judges_that_could_not_be_read_are_counted(project):
         ),
         (
             "{jury: [{model: gemini-x}, {model: gpt-x}, {model: gemini-x}]}",
-            "judge.jury[2]: has the model and settings of another judge",
+            "judge.jury[2]: has the model and settings of another",
         ),
         ("{env_file: nowhere.env}", "nowhere.env"),
         ("{cassette: ci-eval.yaml}", "ci-eval.yaml is not a ci-eval cassette"),

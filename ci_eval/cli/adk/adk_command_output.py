@@ -41,7 +41,7 @@ def criteria_line(criteria: Mapping[str, AnyCriterion]) -> str:
 
 
 def counts_lines(counts: Mapping[str, Counter[bool]]) -> Iterator[str]:
-    """Yield the lines about each evalset, by its id; `counts` are of cases, by whether they passed.
+    """Yield the lines about each evalset; `True` maps to its passed cases, `False` to the others.
 
     As in ADK, all that did not pass have failed.
     """

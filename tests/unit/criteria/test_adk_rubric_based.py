@@ -358,6 +358,9 @@ def block(text: str, verdict: str, name: str = "", rationale: str | None = "Rati
         (block("x", "yes", "ra") + block("B is done", "no"), {"ra": True, "rb": False}),
         (block("B is done", "yes, no doubt"), {"rb": True}),
         (block("B is done", "no, not a yes"), {"rb": False}),
+        (json.dumps(verdicts(rb="yes\n")), {"rb": True}),
+        (json.dumps(verdicts(rb="Yes because it is")), {"rb": True}),
+        (f"<think>\nHm.\n</think>\n```\n{block('B is done', 'yes')}```", {"rb": True}),
         (block("B is done", "**no** – see above"), {"rb": False}),  # noqa: RUF001
         (block("B is done", "yes") * 2, {"rb": True}),
     ],
@@ -377,7 +380,16 @@ def test_an_answer_is_read(answer: str, expected: dict[str, bool]):
         (block("B is done", "unknown"), "no verdict"),
         *(
             (json.dumps(verdicts(rb=each)), "no verdict")
-            for each in ("not yes", "neither yes nor no", "yes or no", "yes/no", "yes? No.")
+            for each in (
+                "not yes",
+                "neither yes nor no",
+                "yes or no",
+                "yes/no",
+                "yes? No.",
+                "yes_no",
+                "yes - no",
+                "yes or no, maybe",
+            )
         ),
         ('{"verdicts": [{"rubric_id": "rb", "verdict": "no", "verdict": "yes"}]}', "no verdict"),
         (
