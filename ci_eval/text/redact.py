@@ -291,7 +291,13 @@ def printing(env: Mapping[str, str]) -> Iterator[None]:
     """Redact the secrets of an environment in stdout and stderr."""
     secrets = Secrets(env)
     before = sys.stdout, sys.stderr
-    # A stream that the shell closed (`2>&-`) is `None`.
+    # A stream that the shell closed (`2>&-`) is `None`, and no file may take its number: agents
+    # would write to it.
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         out, err = (each or nowhere for each in before)
         streams = [_Stream(out, secrets), _Stream(err, secrets, is_result=False)]
