@@ -215,10 +215,10 @@ def test_thresholds_instead_of_a_comparison_are_told_by_the_stored_run(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 0
-    told = "this change weakens its own gate: gate.mode: regression → threshold"
-    assert told in ended.out
+    told = "gate.mode: regression → threshold"
+    assert f"this change weakens its own gate: {told}" in ended.out
     comment = (project.folder / "ci-eval-report/comment.md").read_text()
-    assert told in comment.partition("| |")[0]
+    assert f"weakens its own gate:** `{told}`" in comment.partition("| |")[0]
     assert "<sub>Judged by thresholds alone, as `gate.mode` is `threshold`.</sub>" in comment
     assert "No baseline" not in comment
     page = (project.folder / "ci-eval-report/report.html").read_text()
