@@ -155,7 +155,7 @@ SCORERS: dict[str, JudgedCriterion] = {
 }
 ON_RUBRICS = {"a verdict on rubrics", "a block on rubrics"}
 BELIEVED = {
-    "match": {"a match", "a match in a text"},
+    "match": {"a match"},
     "response": ON_RUBRICS,
     "tools": ON_RUBRICS,
     "trajectory": ON_RUBRICS,
