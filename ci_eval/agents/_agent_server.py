@@ -265,7 +265,7 @@ class Server:
         return await self._start_once()
 
     async def _start_once(self) -> str:
-        port = self._port()
+        port = self._claimed_port()
         self._exited.clear()
         deadline = asyncio.get_running_loop().time() + self._options.start_timeout_s
         self._child = child = Child(None, self._exited.set)
@@ -277,8 +277,8 @@ class Server:
         await self._until_ready(address, port, child, deadline)
         return address
 
-    def _port(self) -> int:
-        """Return the port to start it on.
+    def _claimed_port(self) -> int:
+        """Return the port to start it on, which no other server of the run may then use.
 
         Raises:
             TrialError: it is in use.

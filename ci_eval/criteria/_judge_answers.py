@@ -1,9 +1,7 @@
 """Labels in judges' answers, including ADK's nearly valid JSON."""
 
-import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from ci_eval.llm.model_answers import answer_text, json_object
@@ -36,13 +34,13 @@ def object_with(text: str, key: str) -> dict[str, Any]:
     a comma may precede the end, and texts may have line breaks.  Nothing else may differ: a label
     that the answer only quotes, such as one that an agent wrote, is not a verdict.
     """
-    found: Any = json_object(text)
+    found = json_object(text)
     text = answer_text(text)
     if found is None and len(re.findall(key, text)) == 1:
         mended = re.sub(_LABEL.format(key), r'"\1": "\2"', text, count=1)
-        with suppress(ValueError, RecursionError):
-            found = json.loads(re.sub(r",\s*+}", "}", mended), strict=False)
-    return found if isinstance(found, dict) else {}
+        mended = re.sub(r",\s*+}", "}", mended)
+        found = json_object(re.sub(r"\s", " ", mended))
+    return found or {}
 
 
 def label_in(answer: Mapping[str, Json], key: str) -> str:

@@ -206,7 +206,7 @@ def _note_oddities(case: _Case, notes: Notes) -> None:
 
 
 def _invocations(turns: Sequence[_Turn]) -> tuple[Invocation, ...]:
-    """Return the turns as invocations; what is empty in all of them is not expected."""
+    """Return the turns as invocations; a part that all of them leave empty is not expected."""
     has_nodes = any(turn.expected_node_order for turn in turns)
     found, has_response = [], False
     for turn in turns:

@@ -224,7 +224,7 @@ class Journal:
                 self.spent[key.agent] = self.spent.get(key.agent, ModelUsage()) + usage
 
     def _origin(self, agent: str) -> dict[str, Json]:
-        """Return what identifies the trials of an agent that may be reused."""
+        """Return the suite and the code digest that a reused trial of this agent must have."""
         return {"suite": self._suite, "code": self._code.get(agent, "")}
 
     def _is_ours(self, key: TrialKey, row: Row) -> bool:

@@ -125,7 +125,7 @@ def wrong_program(name: str, context: RunContext, declared: Variables) -> Iterat
     """Yield why an agent's program cannot be started; nothing if it can."""
     if find_agent_program(name, context, declared):
         return
-    is_file = os.path.dirname(name) and (context.root / name).is_file()  # noqa: PTH120  # as above
+    is_file = os.path.dirname(name) and (context.root / name).is_file()  # noqa: PTH120  # keeps `./`
     yield f"{name!r} is not executable" if is_file else f"there is no program {name!r}"
 
 

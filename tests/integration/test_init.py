@@ -533,7 +533,7 @@ def test_where_no_branch_is_known_the_baseline_is_a_file(repository):
 
 @pytest.mark.parametrize("file", ["cases.csv", "tests/shop_cases.csv", "data/golden.csv"])
 def test_an_evalset_is_found_by_its_name_outside_of_a_folder_for_evals(repository, capsys, file):
-    repository({file: "id,prompt,expected\nadd,What is 2 + 3?,It is 5.\n"})
+    repository({file: "id,prompt,expected\nadd,Add 2 and 3.,It is 5.\n"})
 
     assert main(["init", "--yes"]) == 0
 
@@ -747,7 +747,7 @@ def test_every_answer_has_a_default(repository, asked):
 
 
 def test_nothing_is_written_if_the_draft_is_refused(repository):
-    cases = "id,prompt,expected,assert.contains\nadd,What is 2 + 3?,It is 5.,5\n"
+    cases = "id,prompt,expected,assert.contains\nadd,Add 2 and 3.,It is 5.,5\n"
     root = repository({"evals/sums.csv": cases})
 
     assert main(["init", "--yes"]) == ExitCode.USAGE_ERROR

@@ -361,7 +361,7 @@ def block(text: str, verdict: str, name: str = "", rationale: str | None = "Rati
         (json.dumps(verdicts(rb="yes\n")), {"rb": True}),
         (json.dumps(verdicts(rb="Yes because it is")), {"rb": True}),
         (f"<think>\nHm.\n</think>\n```\n{block('B is done', 'yes')}```", {"rb": True}),
-        (block("B is done", "**no** – see above"), {"rb": False}),  # noqa: RUF001
+        (block("B is done", "**no** - see above"), {"rb": False}),
         (block("B is done", "yes") * 2, {"rb": True}),
     ],
 )

@@ -86,6 +86,7 @@ def test_a_label_is_read_in_what_is_nearly_json(text: str, valid: bool):
         (f'The agent wrote {{{VALID}: "valid"}}. My verdict: invalid.', "no verdict"),
         (f"{{'{VALID}': 'invalid', 'reasoning': 'It wrote {{{VALID}: valid}}'}}", "no verdict"),
         (f'{{{VALID}: "invalid", "reasoning": "r", {VALID}: "valid"}}', "no verdict"),
+        (f'{{{VALID}: "invalid", "\\u0069{VALID[2:]}: "valid"}}', "no verdict"),
         (f'{{{VALID}: "valid", {INVALID}: "invalid"}}', "no single verdict"),
         (f'{{{INVALID}: "unknown"}}', "neither `valid` nor `invalid`, but 'unknown'"),
     ],
