@@ -69,6 +69,17 @@ def pytest_configure(config: pytest.Config) -> None:
         providers._get_local_constants = lambda: providers._local_constants
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure no coverage in slow tests: the others reach the floor, and it takes minutes."""
+    if not item.get_closest_marker("slow"):
+        return (yield)
+    item.add_marker("no_cover")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # what processes would measure by
+        return (yield)
+
+
 def _is_broad(config: pytest.Config) -> bool:
     """Return True if folders are run, rather than files or tests that the user named."""
     return any(Path(each).is_dir() for each in config.args)
