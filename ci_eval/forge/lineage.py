@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ci_eval.runtime.clone import Clone
+from ci_eval.runtime.context import in_actions, in_gitlab
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -22,6 +23,10 @@ _MERGED = ("merged_result", "merge_train")
 """Types of merge request pipelines that run on the merge result; others run on the branch."""
 _MAX_EVENT = 30 * 1024 * 1024
 """Maximum size of the event payloads that GitHub sends, in bytes."""
+_SOURCES = {"schedule": "schedule", "web": "workflow_dispatch", "api": "repository_dispatch"}
+"""GitLab's pipeline sources, and the equivalent events of GitHub."""
+_WITHOUT_CHANGE = frozenset(_SOURCES.values())
+"""Events that start a run although nothing was pushed."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,11 @@ class Lineage:
     shallow: bool = False
     """True if the clone lacks older commits."""
     changes: bool = True
-    """False if the run is of the merge base itself, which is compared with its parent."""
+    """False if the run is of the merge base itself.
+
+    It is compared with the commit before the push or, if nothing was pushed, with stored runs of
+    the same commit and of earlier ones.
+    """
 
     def distance(self, commit: str | None) -> int | None:
         """Return how many commits before the merge base `commit` is; `None` if not an ancestor."""
@@ -119,8 +128,10 @@ def trace(clone: Clone, *, base: str | None, search: int, commit: str | None = N
         return Lineage(own=own, shallow=shallow)
     start = _start(clone, head, branch, search)
     changes = start is None or start != own
-    if not changes:
-        start = next(iter(view.parents(head)), None)
+    if not changes and is_without_change(clone.env):
+        own = None
+    elif not changes:
+        start = _before_push(clone, head)
     # A shallow clone may know the name of a commit that it lacks.
     found = view.first_parents(start, search) or (start,) if start else ()
     return Lineage(found, branch, own, shallow, changes)
@@ -146,6 +157,18 @@ def event(env: Mapping[str, str]) -> Mapping[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def event_of(env: Mapping[str, str]) -> str:
+    """Return the event that started this job, as GitHub names it; empty if unknown."""
+    if in_gitlab(env):
+        return _SOURCES.get(env.get("CI_PIPELINE_SOURCE", ""), "")
+    return env.get("GITHUB_EVENT_NAME", "") if in_actions(env) else ""
+
+
+def is_without_change(env: Mapping[str, str]) -> bool:
+    """Return True if a schedule or a person started this job, and no push."""
+    return event_of(env) in _WITHOUT_CHANGE
 
 
 def from_fork(env: Mapping[str, str]) -> bool:
@@ -230,25 +253,42 @@ def _tip(clone: Clone, branch: str) -> str | None:
 def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | None:
     """Return the commit to begin with: the merge base; `None` if the clone does not show it."""
     env, view = clone.env, clone.view
+    payload, parents = event(env), view.parents(head)
+    queued = event_text(payload, "merge_group", "base_sha")
+    if is_commit(queued) and head == clone.head:
+        return queued  # earlier entries of the queue are not on the branch yet
+    if env.get("CI_MERGE_REQUEST_EVENT_TYPE") in _MERGED and len(parents) > 1:
+        return parents[0]  # likewise
     tip = _tip(clone, branch) if branch else None
     if tip and (found := view.query("merge-base", "--all", head, tip).split()):
         # After merges in both directions there are several; runs are stored for the base branch.
         line = view.first_parents(tip, search) if len(found) > 1 else ()
         return next((each for each in line if each in found), found[0])
-    parents = view.parents(head)
-    merged = env.get("GITHUB_BASE_REF") or env.get("CI_MERGE_REQUEST_EVENT_TYPE") in _MERGED
-    if merged and len(parents) > 1:
+    if env.get("GITHUB_BASE_REF") and len(parents) > 1:
         # The checkout is the merge of the change into its base, which is the first parent.
         return parents[0]
-    payload = event(env)
     bases = (
         env.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", ""),
         event_text(payload, "pull_request", "base", "sha"),
-        event_text(payload, "merge_group", "base_sha"),
     )
     is_merged = branch == own_branch(env) or is_tag(env)
-    parent = next(iter(parents), None) if is_merged else None
+    parent = _before_push(clone, head) if is_merged else None
     return next(filter(is_commit, bases), head if branch is None else parent)
+
+
+def _before_push(clone: Clone, head: str) -> str | None:
+    """Return the commit that a push of `head` built on; its parent if CI does not say."""
+    env, view = clone.env, clone.view
+    payload = event(env)
+    before, pushed = event_text(payload, "before"), event_text(payload, "after")
+    if in_gitlab(env):
+        before, pushed = env.get("CI_COMMIT_BEFORE_SHA", ""), env.get("CI_COMMIT_SHA", "")
+    if pushed == head and is_commit(before):
+        if view.query("merge-base", before, head) == before:
+            return before
+        if payload.get("forced") is False and not view.commit(before) and before.strip("0"):
+            return before  # the clone is shallow
+    return next(iter(view.parents(head)), None)
 
 
 def is_commit(text: str) -> bool:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 from ci_eval.forge.ci_job import run_link
 from ci_eval.forge.github import connected
+from ci_eval.forge.lineage import event_of
 from ci_eval.pull_requests import gitlab_thread, sticky_comment
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_sections import Section, read
@@ -23,12 +24,10 @@ from ci_eval.pull_requests.github_thread import GitHubIssues
 from ci_eval.pull_requests.run_posting import Place, patience, section, warn
 from ci_eval.records.findings import Report
 from ci_eval.reporters.issue import Issue
-from ci_eval.runtime.context import RunContext, in_actions, in_gitlab
+from ci_eval.runtime.context import RunContext, in_gitlab
 from ci_eval.text.templates import markdown, terminal
 
 _MAX_TITLE = 200
-_SOURCES = {"schedule": "schedule", "web": "workflow_dispatch"}
-"""GitLab's pipeline sources, and the equivalent events of GitHub."""
 
 
 def post(report: Report, options: Issue, context: RunContext) -> None:
@@ -116,10 +115,3 @@ def _origin(env: Mapping[str, str]) -> str:
     """Return the event and the run of this job, as a Markdown sentence."""
     link, event = run_link(env), event_of(env)
     return f"From [a run on `{event}`]({link})." if link else f"From a run on `{event}`."
-
-
-def event_of(env: Mapping[str, str]) -> str:
-    """Return the event that started this job, as GitHub names it; empty if unknown."""
-    if in_gitlab(env):
-        return _SOURCES.get(env.get("CI_PIPELINE_SOURCE", ""), "")
-    return env.get("GITHUB_EVENT_NAME", "") if in_actions(env) else ""

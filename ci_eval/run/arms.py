@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval.forge.lineage import began
+from ci_eval.forge.lineage import began, event_of, is_without_change
 from ci_eval.llm.gateway.gateway_clients import gateway_options, replays
 from ci_eval.llm.gateway.spending import count_spent, limit_before
 from ci_eval.plugins.engine import Cluster
@@ -344,9 +344,13 @@ class Arms:
         """Check out the merge base; if that is impossible, keep the reason."""
         plan, context, _ = self.change
         store = plan.config.baseline
-        commits = began(context.clone, store.base if store else None).ancestors
+        lineage = began(context.clone, store.base if store else None)
         try:
-            found = self.stack.enter_context(base_arm(plan, context, next(iter(commits), None)))
+            if not lineage.changes and is_without_change(context.env):
+                message = f"this run has no change (event {event_of(context.env)!r})"
+                raise NoBaseArmError(message, is_new=True)
+            commit = next(iter(lineage.ancestors), None)
+            found = self.stack.enter_context(base_arm(plan, context, commit))
         except NoBaseArmError as exc:
             self.unconfirmed, self.base_is_new = str(exc), exc.is_new
             return

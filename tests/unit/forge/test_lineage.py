@@ -366,6 +366,60 @@ def test_a_merge_queue_is_compared_with_what_it_builds_on(
     assert (found.base, found.ancestors[0]) == ("main", origin.head)
 
 
+def test_a_merge_queue_builds_on_earlier_entries_that_main_lacks(
+    origin: Repo, tmp_path: Path
+) -> None:
+    origin.git("checkout", "--quiet", "--detach")
+    earlier = origin.commit("an earlier entry")
+    origin.commit("this entry")
+    group = {"base_ref": "refs/heads/main", "base_sha": earlier}
+    found = traced(origin, **event(tmp_path, merge_group=group))
+    assert (found.base, found.ancestors) == ("main", (earlier, *commits(origin, "main")))
+
+
+def test_a_merge_train_builds_on_earlier_entries_that_main_lacks(origin: Repo) -> None:
+    origin.git("checkout", "--quiet", "--detach", "main")
+    earlier = origin.commit("an earlier entry")
+    origin.merge("change")
+    found = traced(origin, **gitlab("merge_train", origin))
+    assert (found.base, found.ancestors) == ("main", (earlier, *commits(origin, "main")))
+
+
+def pushed(origin: Repo, folder: Path, before: str, *, forced: bool = False) -> Lineage:
+    """Return the lineage of a push to main, as GitHub tells of it."""
+    told = event(folder, before=before, after=origin.head, forced=forced)
+    return traced(origin, GITHUB_REF_TYPE="branch", GITHUB_REF_NAME="main", **told)
+
+
+def test_a_push_of_several_commits_is_compared_with_the_commit_before_all(
+    origin: Repo, tmp_path: Path
+) -> None:
+    before = commits(origin)
+    origin.commit("one")
+    origin.commit("two")
+    assert pushed(origin, tmp_path, before[0]).ancestors == before
+    env = {"GITLAB_CI": "true", "CI_COMMIT_BRANCH": "main", "CI_COMMIT_SHA": origin.head}
+    assert traced(origin, **env, CI_COMMIT_BEFORE_SHA=before[0]).ancestors == before
+
+
+def test_a_push_that_replaced_commits_or_began_the_branch_is_compared_with_its_parent(
+    origin: Repo, tmp_path: Path
+) -> None:
+    before = commits(origin)[1:]
+    replaced = commits(origin, "change")[0]
+    for commit in (replaced, "0" * 40):
+        assert pushed(origin, tmp_path, commit).ancestors == before
+    assert pushed(origin, tmp_path, "a" * 40, forced=True).ancestors == before
+
+
+@pytest.mark.parametrize("told", ["schedule", "workflow_dispatch", "repository_dispatch"])
+def test_where_nothing_was_pushed_runs_of_the_same_commit_count(repo: Repo, told: str) -> None:
+    env = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": told}
+    assert traced(repo, **env) == Lineage(commits(repo), "main", changes=False)
+    repo.on("change").commit("d")
+    assert traced(repo, **env).changes
+
+
 def gitlab(kind: str, origin: Repo) -> dict[str, str]:
     """Return the environment of a GitLab merge request job."""
     (base,) = origin.git("merge-base", "main", "change").split()
