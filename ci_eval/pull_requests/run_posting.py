@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from ci_eval.forge.ci_job import run_link
 from ci_eval.forge.github import GitHub, connected
-from ci_eval.forge.lineage import from_fork
+from ci_eval.forge.lineage import event_of, from_fork
 from ci_eval.forge.rest import HostError
 from ci_eval.pull_requests import check_run, gitlab_thread, pull_request, sticky_comment
 from ci_eval.pull_requests.comment_options import Options, calls_for
@@ -145,7 +145,9 @@ async def _on_github(
         async with connected(context) as github:
             found = await _found(github, options, context)
             for each in reports if options.check_run else ():
-                commit = found.head_sha if found else env.get("GITHUB_SHA", "")
+                # A merge queue waits for the checks of its own commit.
+                is_queued = event_of(env) == "merge_group"
+                commit = found.head_sha if found and not is_queued else env.get("GITHUB_SHA", "")
                 await _check_run(github, each, commit, context)
             if options.mode == "off":
                 return Posted("off")

@@ -345,10 +345,11 @@ class Arms:
         plan, context, _ = self.change
         store = plan.config.baseline
         lineage = began(context.clone, store.base if store else None)
+        if not lineage.changes and is_without_change(context.env):
+            self.unconfirmed = f"this run has no change (event {event_of(context.env)!r})"
+            self.base_is_new = True
+            return
         try:
-            if not lineage.changes and is_without_change(context.env):
-                message = f"this run has no change (event {event_of(context.env)!r})"
-                raise NoBaseArmError(message, is_new=True)
             commit = next(iter(lineage.ancestors), None)
             found = self.stack.enter_context(base_arm(plan, context, commit))
         except NoBaseArmError as exc:

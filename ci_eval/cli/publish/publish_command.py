@@ -112,7 +112,10 @@ def _annotated(error: CiEvalError) -> tuple[Problem, ...]:
 
 
 def _outputs(found: Relayed) -> dict[str, str]:
-    """Return the step outputs; for several reports, the worst verdict."""
+    """Return the step outputs; for several reports, the worst verdict.
+
+    As for a single run, what is not decided counts as passed.
+    """
     told = [(each.outcome, each.posted) for each in found.told]
     if found.notice:
         told.append(("incomplete", found.notice))
@@ -120,7 +123,7 @@ def _outputs(found: Relayed) -> dict[str, str]:
         status = "failed" if found.errors else "none"
         return {"verdict": "", "comment-status": status, "comment-url": ""}
     outcomes = {outcome for outcome, _ in told}
-    worst = next(each for each in ("failed", "incomplete", "passed") if each in outcomes)
+    worst = next((each for each in ("failed", "incomplete") if each in outcomes), "passed")
     first = next((posted for _, posted in told if posted.status == "failed"), told[0][1])
     return {
         "verdict": worst,
