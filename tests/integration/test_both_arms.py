@@ -346,6 +346,25 @@ def test_a_change_does_not_escape_the_merge_base_by_touching_every_case(suite):
     assert suite.change("def answer(message):\n    return 'no'\n").code == 1
 
 
+def test_drift_is_found_by_a_schedule_which_does_not_ask_the_merge_base(suite):
+    model = suite.folder.parent / "model"
+    model.write_text("yes")
+    drifts = f"def answer(message):\n    return open({str(model)!r}).read()\n"
+    suite.begin(5, **{"bot.py": drifts})
+    suite.ci_eval("run")
+    suite.ci_eval("baseline", "save")
+    suite.commit("baseline")
+    suite.git("checkout", "--quiet", "-B", "main")
+    model.write_text("no")
+
+    by_schedule = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": "schedule"}
+    ended = suite.ci_eval("run", **by_schedule)
+
+    assert ended.code == 1, ended.out
+    assert "this run has no change" in ended.out
+    assert not suite.base_run.exists()
+
+
 def test_a_run_that_stops_early_is_compared_with_the_merge_base_all_the_same(suite):
     broken = "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"
     config = CONFIG.replace("store: file", "store: merge_base")

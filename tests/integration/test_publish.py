@@ -152,6 +152,21 @@ def test_what_a_fork_measured_stands_on_its_pull_request(
     assert len(fake.comments) == 1
 
 
+def test_what_is_not_decided_is_posted_and_counts_as_passed(
+    fake: FakeGitHub, runner: Runner
+) -> None:
+    forked(fake)
+    found = make_report("greets pass 0.9", suite="shop")
+    found = found.model_copy(update={"meta": report().meta})
+    verdict = found.verdict.model_copy(update={"outcome": "passed", "undecided": "too few trials"})
+    left(fake, found.model_copy(update={"verdict": verdict}))
+
+    ended = runner.publish()
+
+    assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.err
+    assert "not decided" in fake.bodies(7)[0]
+
+
 def test_a_matrix_is_one_comment(fake: FakeGitHub, runner: Runner) -> None:
     forked(fake)
     for name in ("small", "large"):

@@ -205,6 +205,12 @@ def test_a_check_run_is_made_whether_there_is_a_comment_or_not(step: Step) -> No
     assert step.fake.bodies() == []
 
 
+def test_a_merge_queue_waits_for_the_check_of_its_own_commit(step: Step) -> None:
+    queue = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": "merge_group"}
+    step.post(options=Options("off", check_run=True), **queue)
+    assert [each["head_sha"] for each in step.fake.check_runs] == [sha(11)]
+
+
 def test_a_check_run_that_is_refused_keeps_no_comment_back(step: Step) -> None:
     step.fake.permissions = frozenset({"pull-requests: write", "issues: write", "checks: read"})
     assert step.post(options=replace(UPDATE, check_run=True)).status == "created"
