@@ -23,10 +23,16 @@ _MERGED = ("merged_result", "merge_train")
 """Types of merge request pipelines that run on the merge result; others run on the branch."""
 _MAX_EVENT = 30 * 1024 * 1024
 """Maximum size of the event payloads that GitHub sends, in bytes."""
-_SOURCES = {"schedule": "schedule", "web": "workflow_dispatch", "api": "repository_dispatch"}
+_SOURCES = {
+    "schedule": "schedule",
+    "web": "workflow_dispatch",
+    "api": "repository_dispatch",
+    "pipeline": "repository_dispatch",
+    "trigger": "repository_dispatch",
+}
 """GitLab's pipeline sources, and the equivalent events of GitHub."""
 _WITHOUT_CHANGE = frozenset(_SOURCES.values())
-"""Events that start a run although nothing was pushed."""
+"""Events that start a job although nothing was pushed."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +173,7 @@ def event_of(env: Mapping[str, str]) -> str:
 
 
 def is_without_change(env: Mapping[str, str]) -> bool:
-    """Return True if a schedule or a person started this job, and no push."""
+    """Return True if this job was started on a schedule, by hand or through the API."""
     return event_of(env) in _WITHOUT_CHANGE
 
 
@@ -253,27 +259,37 @@ def _tip(clone: Clone, branch: str) -> str | None:
 def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | None:
     """Return the commit to begin with: the merge base; `None` if the clone does not show it."""
     env, view = clone.env, clone.view
-    payload, parents = event(env), view.parents(head)
-    queued = event_text(payload, "merge_group", "base_sha")
-    if is_commit(queued) and head == clone.head:
-        return queued  # earlier entries of the queue are not on the branch yet
-    if env.get("CI_MERGE_REQUEST_EVENT_TYPE") in _MERGED and len(parents) > 1:
-        return parents[0]  # likewise
+    if head == clone.head and (built_on := _built_on(clone)):
+        return built_on
     tip = _tip(clone, branch) if branch else None
     if tip and (found := view.query("merge-base", "--all", head, tip).split()):
         # After merges in both directions there are several; runs are stored for the base branch.
         line = view.first_parents(tip, search) if len(found) > 1 else ()
         return next((each for each in line if each in found), found[0])
+    parents = view.parents(head)
     if env.get("GITHUB_BASE_REF") and len(parents) > 1:
         # The checkout is the merge of the change into its base, which is the first parent.
         return parents[0]
     bases = (
         env.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", ""),
-        event_text(payload, "pull_request", "base", "sha"),
+        event_text(event(env), "pull_request", "base", "sha"),
     )
     is_merged = branch == own_branch(env) or is_tag(env)
     parent = _before_push(clone, head) if is_merged else None
     return next(filter(is_commit, bases), head if branch is None else parent)
+
+
+def _built_on(clone: Clone) -> str | None:
+    """Return the commit that a merge queue or GitLab merged the change into; `None` elsewhere.
+
+    Earlier entries of a queue are not on the base branch yet, so its tip does not lead there.
+    """
+    queued = event_text(event(clone.env), "merge_group", "base_sha")
+    if is_commit(queued):
+        return queued
+    parents = clone.view.parents(clone.head) if clone.head else ()
+    is_merged = clone.env.get("CI_MERGE_REQUEST_EVENT_TYPE") in _MERGED and len(parents) > 1
+    return parents[0] if is_merged else None
 
 
 def _before_push(clone: Clone, head: str) -> str | None:
@@ -287,7 +303,7 @@ def _before_push(clone: Clone, head: str) -> str | None:
         if view.query("merge-base", before, head) == before:
             return before
         if payload.get("forced") is False and not view.commit(before) and before.strip("0"):
-            return before  # the clone is shallow
+            return before  # a shallow clone lacks it
     return next(iter(view.parents(head)), None)
 
 

@@ -49,6 +49,11 @@ class Section:
     """The attempt of that run."""
 
     @property
+    def verdict(self) -> Literal["passed", "failed", "incomplete"]:
+        """The verdict as outputs state it: what is not decided has passed."""
+        return "passed" if self.outcome == "undecided" else self.outcome
+
+    @property
     def since(self) -> tuple[int, int]:
         """A sort key: greater for newer sections."""
         return self.run, self.attempt

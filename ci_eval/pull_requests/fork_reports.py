@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import AliasPath, Field
 
@@ -26,7 +26,6 @@ from ci_eval.pull_requests import (
 )
 from ci_eval.pull_requests.comment_options import Options, calls_for
 from ci_eval.pull_requests.comment_sections import (
-    Outcome,
     Section,
     name_in_line,
     read,
@@ -57,7 +56,7 @@ class Told(NamedTuple):
 
     suite: str
     job: str
-    outcome: Outcome
+    verdict: Literal["passed", "failed", "incomplete"]
     posted: Posted
 
 
@@ -246,7 +245,7 @@ class _Relay:
             posted = await self._post(suite)
             if unevaluated_comment.first_line(self._name) in self.known[number]:
                 await unevaluated_comment.clear(self._threads[number], self._name)
-        return [Told(suite.name, each.job, each.outcome, posted) for each in suite.sections]
+        return [Told(suite.name, each.job, each.verdict, posted) for each in suite.sections]
 
     async def _post(self, suite: "_Suite") -> Posted:
         """Post the sections that are not posted yet.

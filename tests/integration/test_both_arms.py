@@ -363,6 +363,19 @@ def test_drift_is_found_by_a_schedule_which_does_not_ask_the_merge_base(suite):
     assert ended.code == 1, ended.out
     assert "this run has no change" in ended.out
     assert not suite.base_run.exists()
+    assert suite.ci_eval("report", **by_schedule).code == 1
+
+
+def test_without_stored_runs_thresholds_decide_what_a_schedule_runs(suite):
+    suite.begin(5, **{"ci-eval.yaml": CONFIG.replace("store: file", "store: merge_base")})
+    suite.commit("bad", **{"bot.py": "def answer(message):\n    return 'no'\n"})
+    suite.git("checkout", "--quiet", "-B", "main")
+    suite.commit("more", README="words")
+
+    ended = suite.ci_eval("run", GITHUB_ACTIONS="true", GITHUB_EVENT_NAME="schedule")
+
+    assert ended.code == 1, ended.out
+    assert "nothing to compare with" in ended.out
 
 
 def test_a_run_that_stops_early_is_compared_with_the_merge_base_all_the_same(suite):

@@ -161,9 +161,10 @@ def test_what_is_not_decided_is_posted_and_counts_as_passed(
     verdict = found.verdict.model_copy(update={"outcome": "passed", "undecided": "too few trials"})
     left(fake, found.model_copy(update={"verdict": verdict}))
 
-    ended = runner.publish()
+    ended = runner.publish("--json")
 
     assert (ended.code, ended.outputs["verdict"]) == (0, "passed"), ended.err
+    assert [each["verdict"] for each in json.loads(ended.out)["told"]] == ["passed"]
     assert "not decided" in fake.bodies(7)[0]
 
 

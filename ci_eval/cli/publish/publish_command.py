@@ -112,18 +112,15 @@ def _annotated(error: CiEvalError) -> tuple[Problem, ...]:
 
 
 def _outputs(found: Relayed) -> dict[str, str]:
-    """Return the step outputs; for several reports, the worst verdict.
-
-    As for a single run, what is not decided counts as passed.
-    """
-    told = [(each.outcome, each.posted) for each in found.told]
+    """Return the step outputs; for several reports, the worst verdict."""
+    told = [(each.verdict, each.posted) for each in found.told]
     if found.notice:
         told.append(("incomplete", found.notice))
     if not told:
         status = "failed" if found.errors else "none"
         return {"verdict": "", "comment-status": status, "comment-url": ""}
-    outcomes = {outcome for outcome, _ in told}
-    worst = next((each for each in ("failed", "incomplete") if each in outcomes), "passed")
+    verdicts = {verdict for verdict, _ in told}
+    worst = next(each for each in ("failed", "incomplete", "passed") if each in verdicts)
     first = next((posted for _, posted in told if posted.status == "failed"), told[0][1])
     return {
         "verdict": worst,
@@ -138,7 +135,7 @@ def _as_json(found: Relayed) -> dict[str, Any]:
             {
                 "suite": each.suite,
                 "job": each.job,
-                "verdict": each.outcome,
+                "verdict": each.verdict,
                 "status": each.posted.status,
                 "url": each.posted.url,
             }

@@ -415,9 +415,18 @@ def test_a_push_that_replaced_commits_or_began_the_branch_is_compared_with_its_p
 @pytest.mark.parametrize("told", ["schedule", "workflow_dispatch", "repository_dispatch"])
 def test_where_nothing_was_pushed_runs_of_the_same_commit_count(repo: Repo, told: str) -> None:
     env = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": told}
-    assert traced(repo, **env) == Lineage(commits(repo), "main", changes=False)
+    same = Lineage(commits(repo), "main", changes=False)
+    assert traced(repo, **env) == same
+    assert same.of_next_change == same
     repo.on("change").commit("d")
     assert traced(repo, **env).changes
+
+
+@pytest.mark.parametrize("source", ["schedule", "web", "api", "pipeline", "trigger"])
+def test_gitlab_says_so_by_the_source_of_the_pipeline(repo: Repo, source: str) -> None:
+    env = {"GITLAB_CI": "true", "CI_COMMIT_BRANCH": "main", "CI_PIPELINE_SOURCE": source}
+    assert traced(repo, **env).ancestors == commits(repo)
+    assert traced(repo, **env | {"CI_PIPELINE_SOURCE": "push"}).ancestors == commits(repo)[1:]
 
 
 def gitlab(kind: str, origin: Repo) -> dict[str, str]:

@@ -22,9 +22,10 @@ from servers.gitlab import NewIssue as NewOnGitLab
 from support.report_language import make_report
 
 from ci_eval.forge import rest
+from ci_eval.forge.lineage import event_of
 from ci_eval.pull_requests import run_posting
 from ci_eval.pull_requests.comment_sections import read
-from ci_eval.pull_requests.issue_posting import event_of, post, post_notice
+from ci_eval.pull_requests.issue_posting import post, post_notice
 from ci_eval.records.findings import Report
 from ci_eval.reporters.issue import Issue
 from ci_eval.reporters.markdown import marker
