@@ -299,7 +299,7 @@ def _before_push(clone: Clone, head: str) -> str | None:
     before, pushed = event_text(payload, "before"), event_text(payload, "after")
     if in_gitlab(env):
         before, pushed = env.get("CI_COMMIT_BEFORE_SHA", ""), env.get("CI_COMMIT_SHA", "")
-    if pushed == head and is_commit(before):
+    if pushed == head != before and is_commit(before):
         if view.query("merge-base", before, head) == before:
             return before
         if payload.get("forced") is False and not view.commit(before) and before.strip("0"):

@@ -407,7 +407,7 @@ def test_a_push_that_replaced_commits_or_began_the_branch_is_compared_with_its_p
 ) -> None:
     before = commits(origin)[1:]
     replaced = commits(origin, "change")[0]
-    for commit in (replaced, "0" * 40):
+    for commit in (replaced, origin.head, "0" * 40):
         assert pushed(origin, tmp_path, commit).ancestors == before
     assert pushed(origin, tmp_path, "a" * 40, forced=True).ancestors == before
 
