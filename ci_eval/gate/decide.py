@@ -60,6 +60,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     exemptions: Sequence[Excused] = (),
     unused: bool = False,
     missing_shards: Sequence[str] = (),
+    stopped_after: int = 0,
 ) -> Verdict:
     """Return the verdict.
 
@@ -70,7 +71,8 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     why something could not be measured, and `unconfirmed` why the merge base could not be run, if
     known, and `needs_base` True if there is nothing else to compare with; `exemptions` are the
     entries of `gate.accept` and `gate.quarantine`; `unused` is True if runs are stored but none of
-    them is comparable; `missing_shards` have no report.
+    them is comparable; `missing_shards` have no report;
+    no trial began after `stopped_after` of them, unless it is 0.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
@@ -91,6 +93,9 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     if missing_shards:
         message = f"no report of {named_shards(missing_shards)}"
         reasons.append(reason("missing_shards", "incomplete", message))
+    if stopped_after:
+        message = f"stopped after {counted(stopped_after, 'trial')}, because of --maxfail"
+        reasons.append(reason("unmeasured_cases", "incomplete", message))
     reasons += gate.completeness()
     reasons += gate.judgement()
     reasons.sort(key=lambda each: [*_OUTCOMES].index(each.severity))

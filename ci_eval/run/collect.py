@@ -177,8 +177,6 @@ class Tally:
         if self.carried_over:
             carried = counted(self.carried_over, "trial")
             yield f"reused {carried} from the run that this one resumes"
-        if self.unbegun:
-            yield f"stopped after {counted(self.trials, 'trial')}, because of --maxfail"
         for agent, calls in self.calls.items():
             if self._is_silent(agent):
                 message = f"agent {agent!r}: no model call passed the gateway, so nothing was"

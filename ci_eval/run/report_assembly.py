@@ -146,6 +146,7 @@ def compare_and_decide(
         comparison,
         baseline_configured=baseline is not None,
         missing_shards=meta.missing_shards,
+        stopped_after=tally.trials if tally.unbegun else 0,
         loosened=() if comparison else weakened,
         lacking=lacked(meta, groups, tally.simulation, tally.failures),
         unconfirmed=confirmation.unconfirmed,

@@ -389,7 +389,10 @@ def test_a_run_that_stops_early_is_compared_with_the_merge_base_all_the_same(sui
     assert ended.code == 0
     assert "PASSED, for the part of the suite that was run" in ended.out
     suite.commit("another fails", **{"bot.py": broken.replace("'3' in text", "text[-1] in '03'")})
-    assert "to decide it, raise --maxfail" in suite.ci_eval("run", "-x").out
+    ended = suite.ci_eval("run", "-x")
+    assert ended.code == 6
+    assert "stopped after 4 trials, because of --maxfail" in ended.out
+    assert "c0" in ended.out
 
 
 def test_a_change_cannot_choose_the_commit_that_it_is_compared_with(suite):

@@ -993,7 +993,7 @@ def test_no_trial_begins_after_enough_did_not_pass(project, option):
     assert ended.code == 1
     count = len(project.run_json()["results"])
     assert 1 <= count < 200
-    assert f"warning: stopped after {count} trial" in ended.err
+    assert f"- stopped after {count} trial" in ended.out
     assert project.run_json()["meta"]["filtered"]
 
 
