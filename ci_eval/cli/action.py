@@ -7,16 +7,19 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import click
 
 from ci_eval.cli import console
 from ci_eval.cli import main as cli
 from ci_eval.cli.exit_codes import complain, guarded
+from ci_eval.cli.run.finishing import finished
 from ci_eval.pull_requests.github_runner import annotate, publish
 from ci_eval.records.errors import ExitCode, Problem, UsageError
+from ci_eval.run.report_assembly import clear
 from ci_eval.run_files.file_names import REPORT_FOLDER
 from ci_eval.runtime import isolation
 from ci_eval.runtime.path_checks import contained
@@ -62,17 +65,36 @@ def main() -> int:
 
 def _run(env: Mapping[str, str]) -> int:
     command = read_inputs(env)
-    annotate(command.problems, env)
-    console.say_problems(command.problems)
-    if any(problem.severity == "error" for problem in command.problems):
-        publish(None, command.folder / REPORT_FOLDER, ExitCode.USAGE_ERROR, env, ())
-        return ExitCode.USAGE_ERROR
+    remarks = [each for each in command.problems if each.severity == "warning"]
+    annotate(remarks, env)
+    console.say_problems(remarks)
     try:
         _become_owner(env)
     except UsageError as exc:
         return complain(exc, env, as_json=False)
+    if errors := [each for each in command.problems if each.severity == "error"]:
+        return _refuse(command, UsageError(problems=errors), env)
     os.chdir(command.folder)
     return cli.main(command.arguments)
+
+
+def _refuse(command: Command, error: UsageError, env: Mapping[str, str]) -> int:
+    """Report wrong inputs, also where an earlier report would otherwise look current."""
+    name, *arguments = command.arguments
+    if name in ("run", "merge") and command.folder.is_dir():
+        os.chdir(command.folder)
+        given = cli.command(name).make_context(name, arguments, resilient_parsing=True).params
+        folder = Path(given["out"])
+
+        def refuse(*_: object) -> NoReturn:
+            clear(folder)
+            raise error
+
+        with suppress(UsageError):
+            finished(refuse, given["config"], folder, given)
+    else:
+        publish(None, command.folder / REPORT_FOLDER, ExitCode.USAGE_ERROR, env, ())
+    return complain(error, env, as_json=False)
 
 
 def read_inputs(env: Mapping[str, str]) -> Command:
@@ -105,12 +127,17 @@ def read_inputs(env: Mapping[str, str]) -> Command:
             found = _arguments(name, known[name], given.pop(name), folder)
         except (ValueError, UsageError) as exc:
             problems.append(_problem(name, str(exc)))
-            continue
+            found = [f"--{name}={DEFAULTS[name]}"] if name in DEFAULTS else []
         if name in used:
             is_argument = isinstance(known[name], click.Argument)
             (positional if is_argument else selected).extend(found)
     if positional:
         selected += ["--", *positional]
+    if command in COMMANDS and not problems:
+        try:
+            cli.command(command).make_context(command, selected[1:])
+        except click.UsageError as exc:
+            problems += cli.explained(exc).problems
     names = (*known, COMMAND, WORKING_DIRECTORY, TOKEN)
     for name in sorted(given):
         message = f"the action has no such input{did_you_mean(name, names)}"

@@ -90,10 +90,10 @@ def _refused(error: click.ClickException, *, as_json: bool) -> ExitCode:
     if type(error).__name__ == "NoArgsIsHelpError":  # click 8.1 lacks it
         click.echo(error.format_message())
         return ExitCode.USAGE_ERROR  # a script whose command is empty has not passed
-    return complain(_explained(error), os.environ, as_json=as_json)
+    return complain(explained(error), os.environ, as_json=as_json)
 
 
-def _explained(error: click.ClickException) -> UsageError:
+def explained(error: click.ClickException) -> UsageError:
     """Return click's error with a hint at the probable fix."""
     message, hint = error.format_message(), ""
     if isinstance(error, click.NoSuchOption) and error.ctx:

@@ -14,6 +14,7 @@ from servers.github import REPOSITORY, FakeGitHub, github, sha
 from support.agent_sessions import LONG_S, waits_for
 from support.project import GREETS, Project
 
+from ci_eval.cli import action
 from ci_eval.pull_requests.comment_sections import read
 
 AGENT = """\
@@ -190,6 +191,47 @@ def test_a_key_that_is_missing_from_the_start_begins_a_comment(project: Project,
     assert "shop was not evaluated" in body
     assert "set it in the environment" in body
     assert "forks" not in body
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("repeats", "three"), ("repeats", "0"), ("failed", "yes"), ("comment", "updated")],
+)
+def test_a_wrong_input_of_the_action_leaves_no_older_verdict(
+    project: Project, fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+):
+    project.config(WITH_AGENT.replace("env: [SHOP_KEY]", "env: {SHOP_KEY: x}"))
+    (project.folder / "shop.py").write_text("def answer(_):\n    return 'Hello, how can I help?'\n")
+    monkeypatch.setenv("INPUT_COMMENT", "update")
+    assert action.main() == 0
+    assert "was not evaluated" not in fake.bodies()[0]
+
+    (project.folder / "step-outputs").unlink()
+    monkeypatch.setenv("GITHUB_RUN_ID", "78")
+    monkeypatch.setenv(f"INPUT_{name.upper()}", value)
+    assert action.main() == 4
+    [body] = fake.bodies()
+    assert "shop was not evaluated" in body
+    assert name in body
+    assert "was not evaluated" in (project.folder / "step-summary.md").read_text()
+    outputs = (project.folder / "step-outputs").read_text()
+    assert "usage-error" in outputs
+    assert "\nupdated\n" in outputs
+    assert not (project.folder / "ci-eval-report/report.json").exists()
+
+
+def test_a_merge_without_reports_leaves_no_older_verdict(
+    project: Project, fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+):
+    project.config(WITH_AGENT.replace("env: [SHOP_KEY]", "env: {SHOP_KEY: x}"))
+    (project.folder / "shop.py").write_text("def answer(_):\n    return 'Hello, how can I help?'\n")
+    monkeypatch.setenv("INPUT_COMMENT", "update")
+    assert action.main() == 0
+
+    monkeypatch.setenv("GITHUB_RUN_ID", "78")
+    monkeypatch.setenv("INPUT_COMMAND", "merge")
+    assert action.main() == 4
+    assert "**shop was not evaluated:** Missing argument" in fake.bodies()[0]
 
 
 def test_that_nothing_was_selected_begins_no_comment(project: Project, fake: FakeGitHub):

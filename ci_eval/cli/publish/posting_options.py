@@ -70,11 +70,12 @@ def posting_options(*, default: Mode) -> Decorator:
 
 def wanted(given: Mapping[str, Any]) -> Options:
     """Return the posting options of a command."""
+    is_shard = bool(given.get("shard"))  # `merge` posts
     return Options(
-        given["comment"],
+        "off" if is_shard else given["comment"],
         given["comment_on"],
         given["pr"],
-        check_run=given["check_run"],
+        check_run=given["check_run"] and not is_shard,
         report_url=given["report_url"],
     )
 

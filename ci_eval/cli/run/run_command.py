@@ -61,7 +61,6 @@ def run(config: str, out: str, **options: Any) -> int:
     """Run the agents, score and compare the results, decide, and write the reports."""
     folder = Path(out)
     if options["shard"]:
-        options |= {"comment": "off", "check_run": False}  # `merge` posts
         return finished(_shard, config, folder, options)
     if options["plan"]:
         raise UsageError("--plan needs --shard", hint="add `--shard I/N`")
