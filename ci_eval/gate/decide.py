@@ -59,8 +59,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     needs_base: bool = False,
     exemptions: Sequence[Excused] = (),
     unused: bool = False,
-    missing_shards: Sequence[str] = (),
-    stopped_after: int = 0,
+    missing: Iterable[Reason] = (),
 ) -> Verdict:
     """Return the verdict.
 
@@ -71,8 +70,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     why something could not be measured, and `unconfirmed` why the merge base could not be run, if
     known, and `needs_base` True if there is nothing else to compare with; `exemptions` are the
     entries of `gate.accept` and `gate.quarantine`; `unused` is True if runs are stored but none of
-    them is comparable; `missing_shards` have no report;
-    no trial began after `stopped_after` of them, unless it is 0.
+    them is comparable; `missing` are the `missing_parts`.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
@@ -90,12 +88,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
         reasons += gate.changes(comparison) if comparison else ()
         reasons += gate.missing_baseline(comparison) if lacks else ()
     reasons += reasons_of(exemptions, is_compared=compared)
-    if missing_shards:
-        message = f"no report of {named_shards(missing_shards)}"
-        reasons.append(reason("missing_shards", "incomplete", message))
-    if stopped_after:
-        message = f"stopped after {counted(stopped_after, 'trial')}, because of --maxfail"
-        reasons.append(reason("unmeasured_cases", "incomplete", message))
+    reasons += missing
     reasons += gate.completeness()
     reasons += gate.judgement()
     reasons.sort(key=lambda each: [*_OUTCOMES].index(each.severity))
@@ -110,6 +103,18 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
         reasons=tuple(reasons),
         undecided=undecided,
     )
+
+
+def missing_parts(shards: Sequence[str], stopped_after: int) -> Iterator[Reason]:
+    """Yield what was not run: `shards` without a report, and what `--maxfail` left out.
+
+    `stopped_after` is the number of trials that were run; 0 if all were.
+    """
+    if shards:
+        yield reason("missing_shards", "incomplete", f"no report of {named_shards(shards)}")
+    if stopped_after:
+        message = f"stopped after {counted(stopped_after, 'trial')}, because of --maxfail"
+        yield reason("unmeasured_cases", "incomplete", message)
 
 
 def lacks_baseline(comparison: Comparison | None) -> bool:

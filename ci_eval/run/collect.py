@@ -137,6 +137,11 @@ class Tally:
                 self.judging[group] = self.judging.get(group, JudgeUsage()) + each.judging
 
     @property
+    def stopped_after(self) -> int:
+        """The number of trials if others were left out because of `max_failures`; otherwise 0."""
+        return self.trials if self.unbegun else 0
+
+    @property
     def judged(self) -> JudgeUsage | None:
         """The usage of all judges; `None` if there are none."""
         return sum(self.judging.values(), JudgeUsage()) if self.judging else None

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
-from ci_eval.gate.decide import decide
+from ci_eval.gate.decide import decide, missing_parts
 from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.missing_credentials import lacked
 from ci_eval.gate.weakened_gate import loosened
@@ -145,8 +145,7 @@ def compare_and_decide(
         groups,
         comparison,
         baseline_configured=baseline is not None,
-        missing_shards=meta.missing_shards,
-        stopped_after=tally.trials if tally.unbegun else 0,
+        missing=missing_parts(meta.missing_shards, tally.stopped_after),
         loosened=() if comparison else weakened,
         lacking=lacked(meta, groups, tally.simulation, tally.failures),
         unconfirmed=confirmation.unconfirmed,
