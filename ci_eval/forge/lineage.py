@@ -195,6 +195,20 @@ def from_fork(env: Mapping[str, str]) -> bool:
     return False
 
 
+def is_target_checkout(clone: Clone) -> bool:
+    """Return True if the target branch is checked out although the event is of a pull request.
+
+    `pull_request_target` does so by default.
+    """
+    env, payload = clone.env, event(clone.env)
+    if event_text(payload, "pull_request", "state") in ("", "closed"):
+        return False
+    targets = [event_text(payload, "pull_request", "base", "sha")]
+    if event_of(env) == "pull_request_target":
+        targets.append(env.get("GITHUB_SHA", ""))
+    return clone.head in targets and clone.is_unchanged
+
+
 def event_text(payload: Any, *path: str) -> str:
     """Return the text at `path` in the payload of an event; empty if there is none."""
     for step in path:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import AliasPath, Field
 
 from ci_eval.forge.github import GitHub
-from ci_eval.forge.lineage import base_branch, event, event_text, is_commit
+from ci_eval.forge.lineage import base_branch, event, event_of, event_text, is_commit
 from ci_eval.forge.rest import GONE, HostError
 from ci_eval.pull_requests.comment_thread import PostingError
 from ci_eval.records.cases import Stored
@@ -90,6 +90,42 @@ async def numbered(github: GitHub, number: int) -> PullRequest | None:
     """
     found = await github.one(f"pulls/{number}", _Pull, needs=NEEDS)
     return found.record if found.is_open and found.number == number else None
+
+
+async def refuse_other(
+    github: GitHub, pull: PullRequest, commit: str, env: Mapping[str, str]
+) -> None:
+    """Refuse to post what was measured on a `commit` of the repository that is another one.
+
+    It must be the head commit, or a merge of it.  Commits of other repositories, and those that
+    the job made itself, are not known to GitHub, and pass.
+
+    Raises:
+        PostingError: it is another commit.
+
+    """
+    own = {pull.head_sha, pull.merge_sha}
+    if event_of(env) in ("pull_request", "merge_group"):
+        own.add(env.get("GITHUB_SHA"))
+    if commit in own:
+        return
+    listing = github.listed("commits", _Commit, needs="contents: read", most=1, sha=commit)
+    try:
+        known = [each async for each in listing]
+    except HostError:
+        return
+    if known and own.isdisjoint(each.sha for each in known[0].parents):
+        head = f"the head of pull request #{pull.number} ({pull.head_sha[:7]})"
+        message = f"commit {commit[:7]} was evaluated, which is neither {head} nor a merge of it"
+        raise PostingError(message, hint=f"check out refs/pull/{pull.number}/merge, and run again")
+
+
+class _Parent(Stored):
+    sha: str
+
+
+class _Commit(Stored):
+    parents: tuple[_Parent, ...]
 
 
 class _End(Stored):

@@ -144,6 +144,9 @@ async def _on_github(
     with posting_errors():
         async with connected(context) as github:
             found = await _found(github, options, context)
+            if found:
+                for commit in filter(None, {each.meta.commit for each in reports}):
+                    await pull_request.refuse_other(github, found, commit, env)
             for each in reports if options.check_run else ():
                 # A merge queue waits for the checks of its own commit.
                 is_queued = event_of(env) == "merge_group"

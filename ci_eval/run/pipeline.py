@@ -9,8 +9,9 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.config import handed_secrets
+from ci_eval.forge.lineage import is_target_checkout
 from ci_eval.gate.weakened_by_change import rewritten
-from ci_eval.records.errors import NothingSelectedError
+from ci_eval.records.errors import NothingSelectedError, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta
 from ci_eval.run import participants
@@ -55,7 +56,7 @@ def run(
     Results of `shards` are adopted: only trials that would settle a doubt are executed.
 
     Raises:
-        UsageError: an agent can never start.
+        UsageError: an agent can never start, or the pull request is not checked out.
         BaselineError: the baseline cannot be read; raised before anything is run.
         NothingSelectedError: the configuration asks for nothing to be executed.
         OSError: a cassette cannot be written.
@@ -109,7 +110,8 @@ def run_shard(
     `redraw`, only the further trials are executed.
 
     Raises:
-        UsageError: an agent can never start, or the trials do not match those of the redraw.
+        UsageError: an agent can never start, the pull request is not checked out, or the trials do
+            not match those of the redraw.
         BaselineError: the baseline cannot be read; raised before anything is run.
         NothingSelectedError: the configuration asks for nothing to be executed.
 
@@ -132,6 +134,10 @@ def _prepare(plan: Plan, context: RunContext, outputs: Outputs) -> Baseline | No
     """Remove the documents of an earlier run, and return the baseline."""
     if plan.config.mock:
         raise NothingSelectedError("nothing was run, because of `mock_mode` in the eval config")
+    if is_target_checkout(context.clone):
+        message = "the target branch is checked out, not the pull request"
+        hint = "check out the pull request, as `on: pull_request` does by default"
+        raise UsageError(message, hint=hint)
     clear(outputs.folder)
     clear_base(outputs.folder, resume=outputs.resume)
     return load_baseline(plan.config, context)

@@ -395,6 +395,30 @@ def test_a_run_that_stops_early_is_compared_with_the_merge_base_all_the_same(sui
     assert "c0" in ended.out
 
 
+@pytest.mark.parametrize(
+    ("event", "state", "base", "code"),
+    [
+        ("pull_request_target", "open", "f" * 40, 4),
+        ("pull_request", "open", "", 4),
+        ("pull_request_target", "closed", "", 0),  # it was merged
+    ],
+)
+def test_the_target_branch_is_not_evaluated_as_the_change(suite, event, state, base, code):
+    suite.begin(5)
+    suite.commit("bad", **{"bot.py": "def answer(message):\n    return 'no'\n"})
+    suite.git("checkout", "--quiet", "main")
+    tip = suite.git("rev-parse", "HEAD").strip()
+    payload = {"pull_request": {"state": state, "number": 1, "base": {"sha": base or tip}}}
+    path = suite.folder.parent / "event.json"
+    path.write_text(json.dumps(payload), encoding="utf-8")
+    env = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": event, "GITHUB_SHA": tip}
+
+    ended = suite.ci_eval("run", **env, GITHUB_EVENT_PATH=str(path))
+
+    assert ended.code == code, ended
+    assert ("the target branch is checked out, not the pull request" in ended.err) is (code == 4)
+
+
 def test_a_change_cannot_choose_the_commit_that_it_is_compared_with(suite):
     """Its first commit breaks the agent, its second one names a branch with the first as base."""
     suite.begin(5)

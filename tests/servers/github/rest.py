@@ -247,7 +247,9 @@ class Rest:
         found = self._state.history(_first(request)["sha"])
         if found is None:
             return refusal(404, "Not Found")
-        return self._page(request, found, shown.commit)
+        return self._page(
+            request, found, lambda each: shown.commit(each, self._state.parents(each))
+        )
 
     def _repos_compare_commits_with_basehead(self, request: Request, basehead: str) -> Any:
         base, _, head = basehead.partition("...")

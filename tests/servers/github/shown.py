@@ -1,6 +1,6 @@
 """What is on GitHub, as REST shows it: what matters of it, and `described.filled` adds the rest."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from servers.github.state import (
@@ -38,8 +38,12 @@ def repository(name: str) -> dict[str, Any]:
     return {**shown, "owner": {"login": owner}}
 
 
-def commit(sha: str) -> dict[str, Any]:
-    return {"sha": sha, "commit": {"message": "m"}}
+def commit(sha: str, parents: Sequence[str] = ()) -> dict[str, Any]:
+    return {
+        "sha": sha,
+        "commit": {"message": "m"},
+        "parents": [{"sha": each, "url": "https://api.github.com/"} for each in parents],
+    }
 
 
 def comment(found: Comment, at: At) -> dict[str, Any]:

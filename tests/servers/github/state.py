@@ -158,6 +158,8 @@ class State:
         """Of check runs, by their ids."""
         self.branches: dict[str, list[str]] = {"main": []}
         """The commits of branches, the newest first."""
+        self.merges: dict[str, list[str]] = {}
+        """The parents of merges that are on no branch."""
         self.missing: set[str] = set()
         """Commits that were not pushed."""
         self.me = ACTIONS
@@ -292,10 +294,15 @@ class State:
 
     # --- Commits ------------------------------------------------------------------------------
 
+    def parents(self, commit: str) -> list[str]:
+        return self.merges.get(commit) or (self.history(commit) or [])[1:2]
+
     def history(self, name: str) -> list[str] | None:
         """Return a branch or a commit and what is behind it; nothing where there is no such."""
         if name in self.branches:
             return self.branches[name]
+        if name in self.merges:
+            return [name]
         for commits in self.branches.values():
             if name in commits:
                 return commits[commits.index(name) :]

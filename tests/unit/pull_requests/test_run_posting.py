@@ -144,6 +144,35 @@ def test_a_check_run_on_gitlab_is_refused_with_a_warning(step: Step) -> None:
     assert step.said == ["no check run: only GitHub has them", "remove `--check-run`"]
 
 
+@pytest.mark.parametrize(
+    ("commit", "event", "is_posted"),
+    [
+        (sha(10), "workflow_dispatch", True),  # the head
+        (sha(21), "workflow_dispatch", True),  # an earlier merge of it
+        (sha(11), "pull_request", True),  # what GitHub merged the head into
+        ("f" * 40, "workflow_dispatch", True),  # GitHub does not know it
+        (sha(11), "workflow_dispatch", False),
+        (sha(22), "workflow_dispatch", False),  # a merge of an earlier head
+        (sha(12), "pull_request", False),
+    ],
+)
+def test_what_another_commit_did_is_not_posted(
+    step: Step, fake: FakeGitHub, commit: str, event: str, *, is_posted: bool
+) -> None:
+    fake.branches["main"] = [sha(11), sha(12), sha(13)]
+    fake.merges = {sha(21): [sha(12), sha(10)], sha(22): [sha(12), sha(9)]}
+    meta = PASSED.meta.model_copy(update={"commit": commit})
+    report = PASSED.model_copy(update={"meta": meta})
+    options = replace(UPDATE, pull_request=1, check_run=True)
+    posted = step.post(report, options, GITHUB_EVENT_NAME=event, GITHUB_ACTIONS="true")
+    assert posted.status == ("created" if is_posted else "failed")
+    assert bool(fake.check_runs) is bool(fake.comments) is is_posted
+    if not is_posted:
+        head = f"the head of pull request #1 ({sha(10)[:7]})"
+        why = f"commit {commit[:7]} was evaluated, which is neither {head} nor a merge of it"
+        assert step.said == [f"no comment: {why}", "check out refs/pull/1/merge, and run again"]
+
+
 def test_a_push_needs_no_permission_to_look_for_a_pull_request(
     step: Step, capsys: pytest.CaptureFixture[str]
 ) -> None:
