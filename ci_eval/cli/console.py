@@ -40,6 +40,7 @@ from ci_eval.text.templates import (
     p_value,
     percent,
     plain,
+    score,
     terminal,
 )
 
@@ -297,12 +298,13 @@ def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:
     key = group.group
     deltas = report.comparison.deltas if report.comparison else ()
     delta = next((each for each in deltas if each.group == key), None)
+    value = _number(group.value, group.threshold)
     return (
         key.agent,
         key.evalset,
         key.criterion,
-        "not measured" if group.informational and group.value is None else _number(group.value),
-        _number(group.threshold),
+        "not measured" if group.informational and group.value is None else value,
+        _number(group.threshold, group.value),
         _number(delta.baseline if delta else None),
         "-" if group.informational else _passed(group),
     )
@@ -317,8 +319,8 @@ def _passed(group: GroupSummary) -> str:
     return ", ".join(parts) or "-"
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else plain(value)
+def _number(value: float | None, beside: float | None = None) -> str:
+    return "-" if value is None else score(value, beside)
 
 
 def _plain_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterable[str]:

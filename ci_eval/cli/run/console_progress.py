@@ -22,7 +22,7 @@ from ci_eval.run_files.file_names import TRACES_FILE
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.sanitize import one_line
-from ci_eval.text.templates import counted, plain, terminal
+from ci_eval.text.templates import counted, exact, score, terminal
 
 if TYPE_CHECKING:
     from ci_eval.cli.run.shard_option import ShardOption
@@ -245,10 +245,10 @@ def _bar(count: int) -> Any:
 def _scores(result: TrialResult) -> str:
     """Return the scores that did not pass."""
     return "; ".join(
-        f"{score.name} {plain(score.value)} {'<' if score.better == 'higher' else '>'} "
-        f"{score.threshold:g}"
-        if score.value is not None and score.threshold is not None
-        else f"{score.name}: {score.reason}"
-        for score in result.scores
-        if score.status in (Status.FAILED, Status.ERROR)
+        f"{each.name} {score(each.value, each.threshold)} "
+        f"{'<' if each.better == 'higher' else '>'} {exact(each.threshold)}"
+        if each.value is not None and each.threshold is not None
+        else f"{each.name}: {each.reason}"
+        for each in result.scores
+        if each.status in (Status.FAILED, Status.ERROR)
     )
