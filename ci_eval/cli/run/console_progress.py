@@ -51,7 +51,8 @@ def run_watched(
         nonlocal is_over
         is_over = True
         for warning in report.meta.warnings[len(plan.warnings) :]:
-            console.say(f"warning: {warning}")
+            if not (outputs.resume and warning.endswith(collect.OF_RESUMED)):
+                console.say(f"warning: {warning}")
         publish(report)
 
     count = 0 if shards else plan.count
@@ -102,7 +103,7 @@ class Progress(collect.Progress):
 
     def __init__(self, count: int, *, grouped: bool) -> None:
         self._count = count
-        self._grouped = grouped
+        self._grouped = grouped and count > 0
         self._done = 0
         self._lines = 0
         self._confirmed = 0
@@ -123,7 +124,7 @@ class Progress(collect.Progress):
             self._bar = _bar(self._count)
             self._bar.start()
         elif self._grouped:
-            sys.stderr.write(f"::group::{self._count} trials\n")
+            sys.stderr.write(f"::group::{counted(self._count, 'trial')}\n")
         elif self._count:
             say(counted(self._count, "trial"))
         return self
