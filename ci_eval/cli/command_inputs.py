@@ -150,20 +150,20 @@ def not_passed(folder: Path) -> frozenset[Place]:
 
     Raises:
         UsageError: there is no run.
-        NothingSelectedError: all cases passed in it.
+        NothingSelectedError: all cases passed in it, or it has none.
 
     """
     path = folder / RUN_FILE
     if not path.exists():
         message = f"there is no {path}, so the failed cases are unknown"
         raise UsageError(message, hint="run once without --failed first")
-    found = frozenset(
-        result.key.place
-        for result in read_run(path, shown=str(path)).results()
-        if result.status in (Status.FAILED, Status.ERROR)
-    )
+    ended = {
+        (result.key.place, result.status) for result in read_run(path, shown=str(path)).results()
+    }
+    found = frozenset(place for place, status in ended if status in (Status.FAILED, Status.ERROR))
     if not found:
-        raise NothingSelectedError(f"nothing to rerun: everything passed in {path}")
+        what = "everything passed" if ended else "no case was run"
+        raise NothingSelectedError(f"nothing to rerun: {what} in {path}")
     return found
 
 

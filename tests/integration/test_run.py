@@ -383,6 +383,16 @@ def test_where_everything_passed_there_is_nothing_to_run_again(project):
     assert project.read("run.json") == before
 
 
+def test_where_nothing_was_run_nothing_passed(project):
+    for shard in ("1/4", "2/4", "3/4", "4/4"):
+        if "0 trials" in project.ci_eval("run", "--shard", shard).out:
+            break
+    ended = project.ci_eval("run", "--failed")
+
+    assert ended.code == 5
+    assert "nothing to rerun: no case was run in ci-eval-report/run.json" in ended.err
+
+
 def test_without_a_run_nothing_can_be_run_again(project):
     ended = project.ci_eval("run", "--failed")
 
