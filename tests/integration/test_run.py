@@ -843,6 +843,13 @@ def test_a_run_from_elsewhere_names_files_so_that_they_are_found(project, monkey
 
     assert ended.code == 1
     assert "::error file=agents/shop/smoke.evalset.json,line=" in ended.out
+    comment = project.folder / "agents/ci-eval-report/comment.md"
+    assert "`ci-eval run --case refunds -c shop/ci-eval.yaml`" in comment.read_text()
+
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.com")
+    monkeypatch.setenv("GITHUB_RUN_ID", "1")
+    project.ci_eval("run", "-c", "shop/ci-eval.yaml")
+    assert "`ci-eval run --case refunds -c agents/shop/ci-eval.yaml`" in comment.read_text()
 
     (inner / "smoke.evalset.json").write_text("[1]")
     ended = project.ci_eval("run", "-c", "shop/ci-eval.yaml")
