@@ -32,13 +32,10 @@ from ci_eval.run_files.file_names import PAGE_FILE, REPORT_FOLDER
 from ci_eval.text.redact import before_splitting
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import (
+    NUMBERS,
     counted,
-    difference,
     dollars,
-    duration,
     environment,
-    p_value,
-    percent,
     plain,
     score,
     terminal,
@@ -132,7 +129,7 @@ def _templates() -> Any:
     """Return the Jinja environment of templates for the console."""
     found = environment().overlay(finalize=lambda value: str(value).replace("\n", " "))
     # The filters of our Markdown templates escape their results.
-    own = (counted, difference, dollars, duration, p_value, percent, plain, terminal)
+    own = (*NUMBERS, plain, terminal)
     found.filters = {**found.filters, **{each.__name__: each for each in own}}
     found.globals = {**found.globals, "max_listed": MAX_LISTED}
     found.filters["one_line"] = lambda text, limit: one_line(str(text), limit)
