@@ -215,7 +215,7 @@ def secrets_of(*runs: Run) -> Secrets:
     return found
 
 
-def confirmation_beside(given: str) -> Confirmation:
+def confirmation_beside(given: str, run_id: str) -> Confirmation:
     """Return the confirmation by the merge base that lies beside a stored run, if any.
 
     Without one, it has the reason that the report of the run gives for that.
@@ -223,15 +223,16 @@ def confirmation_beside(given: str) -> Confirmation:
     folder = Path(given) if Path(given).is_dir() else Path(given).parent
     path = base_folder(folder) / RUN_FILE
     if not path.exists():
-        return _not_run(folder)
+        return _not_run(folder, run_id)
     return confirmed_by(collected_from(read_run(path, shown=str(path))))
 
 
-def _not_run(folder: Path) -> Confirmation:
-    """Return why the merge base was not run, which only the report in `folder` says."""
+def _not_run(folder: Path, run_id: str) -> Confirmation:
+    """Return why the merge base was not run, which only the report of the run says."""
     path = folder / REPORT_FILE
     with suppress(UsageError):
-        for each in read_report(path, shown=str(path)).verdict.reasons:
+        report = read_report(path, shown=str(path))
+        for each in report.verdict.reasons if report.meta.run_id == run_id else ():
             if each.kind == "unconfirmed":
                 why, needs_base = each.message.removeprefix(NOT_RUN), each.severity != "info"
                 return NOT_CONFIRMED._replace(unconfirmed=why, base_is_new=not needs_base)
@@ -302,6 +303,6 @@ def judge_again(given: str, collected: Collected, config: str) -> tuple[Report, 
     found = collected._replace(run=again)
     baseline = baseline_for(loaded, context, meta)
     report = report_assembly.compare_and_decide(
-        found, loaded.gate, baseline, confirmation_beside(given)
+        found, loaded.gate, baseline, confirmation_beside(given, meta.run_id)
     )
     return context.secrets.cleaned(report), loaded, context
