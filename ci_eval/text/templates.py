@@ -170,7 +170,7 @@ def score(value: float | None, beside: float | None = None) -> str:
     """
     if value is None:
         return NONE
-    if 0 < abs(value) < 0.0005:
+    if 0 < abs(value) < 0.0005 and float(f"{value:.3g}") != beside:
         return _minus(f"{value:.3g}")
     return _minus(_apart(value, value if beside is None else beside, 3))
 

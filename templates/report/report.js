@@ -96,8 +96,10 @@ function make(tag, attributes = {}, ...children) {
 /** @param {number | null | undefined} value @param {number | null} beside must look different */
 function shown(value, beside = null) {
   if (value === null || value === undefined) return "–";
-  for (let digits = 3; beside !== null && value !== beside && digits < 9; digits++) {
-    if (value.toFixed(digits) !== beside.toFixed(digits)) return value.toFixed(digits);
+  if (beside !== null && beside !== value && Math.abs(value - beside) < 1) {
+    let digits = 3;
+    while (digits < 9 && value.toFixed(digits) === beside.toFixed(digits)) digits++;
+    return value.toFixed(digits);
   }
   return Math.abs(value) < 100 ? value.toFixed(3) : Math.round(value).toLocaleString();
 }

@@ -215,6 +215,7 @@ def test_a_line_for_a_terminal_is_no_command(text: str) -> None:
         (score(0.5), "0.500"),
         (score(0.7999, 0.8), "0.7999"),
         (score(0.8, 0.8), "0.800"),
+        (score(0.000299996, 0.0003), "0.000299996"),
         (score(0.8 - 1e-12, 0.8), "0.800000000"),
         (score(-0.25), "\N{MINUS SIGN}0.250"),
         (measure(None), NONE),
