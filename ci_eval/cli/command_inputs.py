@@ -15,6 +15,7 @@ from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.config.selection import Selection
 from ci_eval.config.validated_config import Config
 from ci_eval.forge.ci_job import job_name
+from ci_eval.gate.decide import NOT_RUN
 from ci_eval.llm.gateway.gateway_clients import gateway_options, with_models
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.cases import Status
@@ -28,7 +29,8 @@ from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.collect import Collected, collected_from
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run.requirements import absent
-from ci_eval.run_files.file_names import CONFIG_FILE, RUN_FILE, TRACES_FILE
+from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FILE, RUN_FILE, TRACES_FILE
+from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import read_run
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
@@ -150,20 +152,20 @@ def not_passed(folder: Path) -> frozenset[Place]:
 
     Raises:
         UsageError: there is no run.
-        NothingSelectedError: all cases passed in it.
+        NothingSelectedError: all cases passed in it, or it has none.
 
     """
     path = folder / RUN_FILE
     if not path.exists():
         message = f"there is no {path}, so the failed cases are unknown"
         raise UsageError(message, hint="run once without --failed first")
-    found = frozenset(
-        result.key.place
-        for result in read_run(path, shown=str(path)).results()
-        if result.status in (Status.FAILED, Status.ERROR)
-    )
+    ended = {
+        (result.key.place, result.status) for result in read_run(path, shown=str(path)).results()
+    }
+    found = frozenset(place for place, status in ended if status in (Status.FAILED, Status.ERROR))
     if not found:
-        raise NothingSelectedError(f"nothing to rerun: everything passed in {path}")
+        what = "everything passed" if ended else "no case was run"
+        raise NothingSelectedError(f"nothing to rerun: {what} in {path}")
     return found
 
 
@@ -213,13 +215,28 @@ def secrets_of(*runs: Run) -> Secrets:
     return found
 
 
-def confirmation_beside(given: str) -> Confirmation:
-    """Return the confirmation by the merge base that lies beside a stored run, if any."""
+def confirmation_beside(given: str, run_id: str) -> Confirmation:
+    """Return the confirmation by the merge base that lies beside a stored run, if any.
+
+    Without one, it has the reason that the report of the run gives for that.
+    """
     folder = Path(given) if Path(given).is_dir() else Path(given).parent
     path = base_folder(folder) / RUN_FILE
     if not path.exists():
-        return NOT_CONFIRMED
+        return _not_run(folder, run_id)
     return confirmed_by(collected_from(read_run(path, shown=str(path))))
+
+
+def _not_run(folder: Path, run_id: str) -> Confirmation:
+    """Return why the merge base was not run, which only the report of the run says."""
+    path = folder / REPORT_FILE
+    with suppress(UsageError):
+        report = read_report(path, shown=str(path))
+        for each in report.verdict.reasons if report.meta.run_id == run_id else ():
+            if each.kind == "unconfirmed":
+                why, needs_base = each.message.removeprefix(NOT_RUN), each.severity != "info"
+                return NOT_CONFIRMED._replace(unconfirmed=why, base_is_new=not needs_base)
+    return NOT_CONFIRMED
 
 
 def require_baseline(config: Config) -> BaselineStore:
@@ -286,6 +303,6 @@ def judge_again(given: str, collected: Collected, config: str) -> tuple[Report, 
     found = collected._replace(run=again)
     baseline = baseline_for(loaded, context, meta)
     report = report_assembly.compare_and_decide(
-        found, loaded.gate, baseline, confirmation_beside(given)
+        found, loaded.gate, baseline, confirmation_beside(given, meta.run_id)
     )
     return context.secrets.cleaned(report), loaded, context

@@ -32,14 +32,12 @@ from ci_eval.run_files.file_names import PAGE_FILE, REPORT_FOLDER
 from ci_eval.text.redact import before_splitting
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import (
+    NUMBERS,
     counted,
-    difference,
     dollars,
-    duration,
     environment,
-    p_value,
-    percent,
     plain,
+    score,
     terminal,
 )
 
@@ -131,7 +129,7 @@ def _templates() -> Any:
     """Return the Jinja environment of templates for the console."""
     found = environment().overlay(finalize=lambda value: str(value).replace("\n", " "))
     # The filters of our Markdown templates escape their results.
-    own = (counted, difference, dollars, duration, p_value, percent, plain, terminal)
+    own = (*NUMBERS, plain, terminal)
     found.filters = {**found.filters, **{each.__name__: each for each in own}}
     found.globals = {**found.globals, "max_listed": MAX_LISTED}
     found.filters["one_line"] = lambda text, limit: one_line(str(text), limit)
@@ -297,12 +295,13 @@ def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:
     key = group.group
     deltas = report.comparison.deltas if report.comparison else ()
     delta = next((each for each in deltas if each.group == key), None)
+    value = _number(group.value, group.threshold)
     return (
         key.agent,
         key.evalset,
         key.criterion,
-        "not measured" if group.informational and group.value is None else _number(group.value),
-        _number(group.threshold),
+        "not measured" if group.informational and group.value is None else value,
+        _number(group.threshold, group.value),
         _number(delta.baseline if delta else None),
         "-" if group.informational else _passed(group),
     )
@@ -317,8 +316,8 @@ def _passed(group: GroupSummary) -> str:
     return ", ".join(parts) or "-"
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else plain(value)
+def _number(value: float | None, beside: float | None = None) -> str:
+    return "-" if value is None else score(value, beside)
 
 
 def _plain_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterable[str]:

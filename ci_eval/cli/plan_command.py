@@ -12,7 +12,7 @@ from ci_eval.cli.exit_codes import naming_files, print_json
 from ci_eval.cli.output_paths import refuse_plan
 from ci_eval.cli.shared_options import json_option, not_empty, planning_options, run_python_option
 from ci_eval.pull_requests.github_runner import append_outputs
-from ci_eval.records.errors import UsageError
+from ci_eval.records.errors import Problem, UsageError
 from ci_eval.run.baseline_choice import load_baseline
 from ci_eval.run.cost_estimate import Estimate, estimate
 from ci_eval.run.plan import Plan
@@ -134,7 +134,11 @@ def _whole(
 def _divided(planned: Plan, context: RunContext, total: int) -> ShardPlan:
     baseline = load_baseline(planned.config, context)
     past = baseline.runs if baseline else ()
-    return divided(planned, total, manifest_of(planned, context), past)
+    found = divided(planned, total, manifest_of(planned, context), past)
+    if empty := sum(not each.trials for each in found.shards):
+        message = f"{empty} of {total} shards have nothing to run, because there are too few cases"
+        console.say_problems([Problem(message, severity="warning")])
+    return found
 
 
 def shards_json(found: ShardPlan) -> dict[str, Any]:

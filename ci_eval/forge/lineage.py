@@ -96,6 +96,8 @@ class Lineage:
             return "of this commit itself"
         if commit in self.ancestors:
             return "enough runs are nearer"
+        if self.ancestors and self.shallow:
+            return "unknown whether it is an ancestor, as the clone is shallow"
         if self.ancestors:
             return "not an ancestor of the merge base"
         return "enough runs are newer"

@@ -21,7 +21,7 @@ from ci_eval.records.findings import (
 )
 from ci_eval.run_files.report_phrases import named
 from ci_eval.stats.intervals import exact_interval
-from ci_eval.text.templates import counted, plain
+from ci_eval.text.templates import counted, exact, percent, score
 
 SEVERITIES: dict[str, ReasonSeverity] = {
     "fail": "blocks",
@@ -160,8 +160,9 @@ def of_pass_rate(
     if floor.missed and rate is not None:
         most = ""
         if floor.interval and not floor.certain:
-            most = f", perhaps up to {floor.interval[1]:.1%}"
-        message = f"{failed} (pass rate {rate:.1%}, required {required:.1%}{most})"
+            most = f", perhaps up to {percent(floor.interval[1], required)}"
+        shown = f"pass rate {percent(rate, required)}, required {percent(required, rate)}"
+        message = f"{failed} ({shown}{most})"
         all_failed = not totals.passed and totals.judged >= ALL_FAILED
         if most and all_failed and gate.on_inconclusive == "rerun":
             yield reason("floor", "incomplete", f"{message}: nothing passed")
@@ -170,7 +171,8 @@ def of_pass_rate(
     # Without a required rate, `max_errors` alone limits what may be missing.
     elif gate.min_pass_rate is not None and floor.open:
         low, high = totals.passed / totals.judged, 1 - totals.failed / totals.judged
-        said = f"pass rate between {low:.1%} and {high:.1%}, required {required:.1%}"
+        between = f"{percent(low, required)} and {percent(high, required)}"
+        said = f"pass rate between {between}, required {percent(required)}"
         yield from _reasons(floor, f"{failed} ({said})", gate, tolerated=tolerated)
 
 
@@ -184,7 +186,8 @@ def of_means(
         name, lost = named(group.group), counted(group.incomplete, "case")
         if floor and floor.missed and group.value is not None:
             without = f" without {lost}" if group.errors else ""
-            said = f"{name} has a mean of {plain(group.value)}{without}, required {required:g}"
+            value = score(group.value, required)
+            said = f"{name} has a mean of {value}{without}, required {exact(required)}"
         elif floor and floor.open:
             said = f"{name} could not be measured on {lost}, but a mean of {required:g} is required"
         else:

@@ -35,7 +35,7 @@ from ci_eval.pull_requests.comment_thread import Comment, PostingError
 from ci_eval.pull_requests.github_runner import not_evaluated
 from ci_eval.pull_requests.github_thread import GitHubThread
 from ci_eval.pull_requests.pull_request import PullRequest
-from ci_eval.pull_requests.run_posting import Place, section
+from ci_eval.pull_requests.run_posting import Place, beside_unreadable, section
 from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.records.cases import Stored
 from ci_eval.records.errors import CiEvalError, UsageError
@@ -159,6 +159,8 @@ class _Suite:
     pull: PullRequest
     name: str
     sections: list[Section] = field(default_factory=list)
+    doubted: list[Section] = field(default_factory=list)
+    """The same sections, to be posted if another report cannot be read."""
     is_wanted: bool = False
     """Whether any of them calls for a comment."""
 
@@ -179,6 +181,10 @@ class _Relay:
     """The first lines of our comments, by pull request number."""
     suites: dict[tuple[int, str], _Suite] = field(default_factory=dict)
     """What to post, by pull request number and suite."""
+    checks: list[tuple[Report, PullRequest]] = field(default_factory=list)
+    """Reports of the repository's own branches that get a check run."""
+    is_whole: bool = True
+    """Whether all reports could be read."""
     can_check: bool = True
     """Whether no check run has failed yet; the others would fail, too."""
 
@@ -190,6 +196,9 @@ class _Relay:
         relayed = self.relayed
         found = await report_artifacts.listed(self.github, self.run.id, pattern)
         is_readable = await self._take(found)
+        self.is_whole = not relayed.errors
+        for report, pull in self.checks:
+            await self._check(report if self.is_whole else beside_unreadable(report), pull)
         for each in self.suites.values():
             try:
                 relayed.told += await self._post_suite(each)
@@ -231,11 +240,12 @@ class _Relay:
         # The commit and the link shown come from GitHub, not from the report.
         meta = report.meta.model_copy(update={"commit": pull.head_sha, "url": self._link})
         report = report.model_copy(update={"meta": meta})
-        await self._check(report, pull)
+        self._note_check(report, pull)
         name = report.meta.suite
         suite = self.suites.setdefault((pull.number, name), _Suite(pull, name))
         # Rendered with our template: a template of the repository must not see untrusted reports.
-        suite.sections.append(section(report, self._place(pull), Markdown(), note=note))
+        for kept, each in (suite.sections, report), (suite.doubted, beside_unreadable(report)):
+            kept.append(section(each, self._place(pull), Markdown(), note=note))
         suite.is_wanted |= calls_for(report, self.options.when)
 
     async def _post_suite(self, suite: "_Suite") -> list[Told]:
@@ -245,7 +255,8 @@ class _Relay:
             posted = await self._post(suite)
             if unevaluated_comment.first_line(self._name) in self.known[number]:
                 await unevaluated_comment.clear(self._threads[number], self._name)
-        return [Told(suite.name, each.job, each.verdict, posted) for each in suite.sections]
+        shown = suite.sections if self.is_whole else suite.doubted
+        return [Told(suite.name, each.job, each.verdict, posted) for each in shown]
 
     async def _post(self, suite: "_Suite") -> Posted:
         """Post the sections that are not posted yet.
@@ -259,19 +270,27 @@ class _Relay:
             found = () if each.hidden else read(suite.name, each.body)
             posted |= {(one.job, one.run, one.outcome): each.url for one in found}
         keys = [(name_in_line(each.job), each.run, each.outcome) for each in sections]
-        left = [each for each, key in zip(sections, keys, strict=True) if key not in posted]
+        shown = sections if self.is_whole else with_distinct_names(suite.doubted)
+        left = [each for each, key in zip(shown, keys, strict=True) if key not in posted]
         if not left:
             return Posted("unchanged", posted[keys[0]])
         thread = self._threads[suite.pull.number]
-        return await sticky_comment.post(thread, left, self.options, wanted=suite.is_wanted)
+        is_wanted = suite.is_wanted or not self.is_whole
+        return await sticky_comment.post(thread, left, self.options, wanted=is_wanted)
 
-    async def _check(self, report: Report, pull: PullRequest) -> None:
-        """Create the check run; a failure does not affect the comment."""
-        if not (self.options.check_run and self.can_check):
+    def _note_check(self, report: Report, pull: PullRequest) -> None:
+        """Note that the report gets a check run, which depends on whether others can be read."""
+        if not self.options.check_run:
             return
         if pull.is_fork:
             # A fork could forge a passing check run.
             self.context.say("no check run: measurements of a fork are not trusted")
+        else:
+            self.checks.append((report, pull))
+
+    async def _check(self, report: Report, pull: PullRequest) -> None:
+        """Create the check run; a failure does not affect the comment."""
+        if not self.can_check:
             return
         try:
             await check_run.make(self.github, report, pull.head_sha, self._link)

@@ -19,7 +19,7 @@ from ci_eval.pull_requests.github_thread import GitHubThread
 from ci_eval.pull_requests.pull_request import PullRequest
 from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.records.errors import Problem
-from ci_eval.records.findings import Report
+from ci_eval.records.findings import Reason, Report
 from ci_eval.reporters.markdown import Markdown
 from ci_eval.runtime.context import RunContext, in_gitlab
 
@@ -28,6 +28,7 @@ PATIENCE_S = 300.0
 MAX_TEXT = 60_000
 """Maximum length of the section of one job: GitHub accepts 65,536 characters in total."""
 _READS = "pull requests from forks and from Dependabot get a read-only token"
+_UNREAD = "another report could not be read; see the log of ci-eval publish"
 _DEFERRED = f"{_READS}; post their reports with `ci-eval publish` (guide: forks)"
 
 
@@ -219,3 +220,15 @@ def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -
         text = f"{decision}\n\n{note.strip()}\n\n{rest}"
     outcome: Outcome = "undecided" if report.verdict.undecided else report.verdict.outcome
     return Section(report.meta.suite, report.meta.job, outcome, text, *place[1:])
+
+
+def beside_unreadable(report: Report) -> Report:
+    """Return `report` without a passing verdict, because another report could not be read.
+
+    The other one may belong to the same suite, and may have failed.
+    """
+    if report.verdict.outcome != "passed":
+        return report
+    reasons = (Reason(severity="incomplete", message=_UNREAD), *report.verdict.reasons)
+    change = {"outcome": "incomplete", "undecided": "", "reasons": reasons}
+    return report.model_copy(update={"verdict": report.verdict.model_copy(update=change)})

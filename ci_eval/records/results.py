@@ -180,6 +180,9 @@ class RunMeta(Stored):
     """Version of ci-eval."""
     config: str = ""
     """The configuration file, as the user named it."""
+    config_from_top: str = ""
+    """The same file from the top of the repository, where readers of reports from CI run commands;
+    empty outside of CI."""
     commit: str | None = None
     """The commit that was checked out, if there is a repository."""
     branch: str | None = None

@@ -233,12 +233,16 @@ def _try_command(report: Report, place: Place | None) -> str:
     if len(meta.evalsets) > 1:
         command += ["--evalset", place.evalset]
     if not report.totals.passed + report.totals.failed:
-        return command_line(meta.config, *command)  # any case reproduces the error
-    line = command_line(meta.config, *command, "--case", place.case)
+        return _command(meta, *command)  # any case reproduces the error
+    line = _command(meta, *command, "--case", place.case)
     # A command that is very long or not shown verbatim cannot be copied.
     if code(line, _MAX_COMMAND) == f"`{line}`":
         return line
-    return command_line(meta.config, "run", "--failed")
+    return _command(meta, "run", "--failed")
+
+
+def _command(meta: RunMeta, *words: str) -> str:
+    return command_line(meta.config_from_top or meta.config, *words)
 
 
 def _acceptance(report: Report, drops: Iterable[Row]) -> str:
@@ -269,9 +273,9 @@ def _acceptance(report: Report, drops: Iterable[Row]) -> str:
 def _save_command(meta: RunMeta) -> str:
     if meta.store.get("store", "file") not in ("file", "git"):
         return ""
-    return command_line(meta.config, "baseline", "save", "ci-eval-report/run.json")
+    return _command(meta, "baseline", "save", "ci-eval-report/run.json")
 
 
 def run_command(meta: RunMeta) -> str:
     """Return the command that runs the suite."""
-    return command_line(meta.config, "run")
+    return _command(meta, "run")

@@ -128,8 +128,10 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
         own = replace(own, env={**own.env, "PYTHONPATH": searched})
     path = own.root / planned.config.path.name
     if not path.is_file():
-        where = f"{planned.config.shown} is not in the merge base {commit[:7]}"
-        raise NoBaseArmError(f"{where}; changes are compared once it is merged", is_new=True)
+        where = f"{context.clone.inside(planned.config.path.name)} is not in the merge base"
+        message = f"{where} {commit[:7]}; changes are compared once it is merged"
+        hint = "if this change moves it, merge the move alone first"
+        raise NoBaseArmError(f"{message}, so {hint}", is_new=True)
     config = configuration.load(path, shown=f"{commit[:7]}:{planned.config.shown}", context=own)
     own = handed_secrets.with_secrets(own, config)
     before = plan(config, own, repeats=1)

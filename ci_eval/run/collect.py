@@ -62,6 +62,10 @@ class Progress:
         """
 
 
+OF_RESUMED = "from the run that this one resumes"
+"""The end of the warning that trials were reused, which is also their progress."""
+
+
 @dataclass(frozen=True)
 class Outputs:
     """Outputs of a run."""
@@ -181,7 +185,7 @@ class Tally:
         """Yield remarks on the trials that no score reflects."""
         if self.carried_over:
             carried = counted(self.carried_over, "trial")
-            yield f"reused {carried} from the run that this one resumes"
+            yield f"reused {carried} {OF_RESUMED}"
         for agent, calls in self.calls.items():
             if self._is_silent(agent):
                 message = f"agent {agent!r}: no model call passed the gateway, so nothing was"

@@ -134,7 +134,7 @@ def gathered(folders: Sequence[Path], manifest: Manifest) -> MergedShards:
         with saying_what_to_do():
             each = Found(read_shard_report(path, shown=str(path)), folder)
         read.setdefault(each.report.shard.redraw, []).append(each)
-    if 0 not in read:
+    if not read:
         hint = "pass the output folders of `ci-eval run --shard I/N`"
         raise UsageError("no shard report was found", hint=hint, problems=problems)
     fan_outs, attempts = list[FanOut](), dict[str, int]()
@@ -146,8 +146,9 @@ def gathered(folders: Sequence[Path], manifest: Manifest) -> MergedShards:
             run = each.report.workflow_run
             attempts[run] = max(each.report.attempt, attempts.get(run, 0))
         if current and number != len(fan_outs):
-            message = f"there is a report of redraw {number}, but none of redraw {len(fan_outs)}"
-            raise UsageError(message, hint="pass the reports of all redraws")
+            lacks = f"redraw {len(fan_outs)}" if fan_outs else "the shards that it adds trials to"
+            message = f"there is a report of redraw {number}, but none of {lacks}"
+            raise UsageError(message, hint="pass the reports of all shards and redraws")
         if current:
             fan_outs.append(_fan_out(current, manifest))
     warnings = [replace(each, severity="warning") for each in problems]

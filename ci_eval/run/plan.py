@@ -210,7 +210,7 @@ class _Planner:
             files = list(dict.fromkeys(self._shown(each.spec.path) for each in opened.values()))
             return f"the evalsets contain no cases ({', '.join(files[:_NAMED_FILES])})"
         if self.selection.places is not None:
-            return "the failed cases are no longer in the suite, or not selected"
+            return requirements.none_left(self.selection.places)
         return "no agent, evalset and criterion match each other"
 
     def _raise(self) -> None:

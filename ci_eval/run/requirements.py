@@ -1,6 +1,6 @@
 """Checks that criteria and cases fit, before anything runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -12,12 +12,14 @@ from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import Problem, Severity
 from ci_eval.records.evalset_facts import CaseFacts
 from ci_eval.records.stated_expectations import Expectation, expects
+from ci_eval.records.trials import Place
+from ci_eval.run_files.report_phrases import listed
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.user_function import UnderPython
 from ci_eval.text.templates import counted
 
 MAX_LINES = 20
-"""Maximum number of unjudged cases named per evalset."""
+"""Maximum number of unjudged cases named per evalset, and of cases that are gone."""
 _MAX_REASONS = 3
 """Maximum number of criteria that such a problem names."""
 
@@ -73,6 +75,8 @@ def problems(
             yield replace(problem, severity=refused)
     if not partly:
         yield from _unread_assertions(config, evalsets)
+    if selection.places:
+        yield from _gone(config, evalsets, pairs, selection)
 
 
 def absent(config: Config, pairs: Pairs, context: RunContext) -> Iterator[Problem]:
@@ -87,6 +91,34 @@ def absent(config: Config, pairs: Pairs, context: RunContext) -> Iterator[Proble
             found: object = each
             for field, message in found.absent(context) if isinstance(found, UnderPython) else ():
                 yield config.document.problem(message, (kind, name, field))
+
+
+def none_left(places: Iterable[Place]) -> str:
+    """Return why none of the cases to rerun is run."""
+    return f"the failed cases are no longer in the suite, or not selected: {_listed(places)}"
+
+
+def _gone(
+    config: Config, evalsets: EvalSets, pairs: Pairs, selection: Selection
+) -> Iterator[Problem]:
+    """Warn of cases to rerun that are no longer in the suite, such as renamed ones."""
+    known = {name: {case.eval_id for case in each.suite()} for name, each in evalsets.items()}
+    is_narrower = bool(replace(selection, places=None))
+    gone = [
+        place
+        for place in selection.places or ()
+        if place.agent not in config.agents
+        or place.case not in known.get(place.evalset, {place.case})
+        or not (is_narrower or place[:2] in pairs)
+    ]
+    if gone:
+        message = f"failed before and not rerun, because no longer in the suite: {_listed(gone)}"
+        yield Problem(message, config.shown, severity="warning")
+
+
+def _listed(places: Iterable[Place]) -> str:
+    names = [f"{each.evalset}/{each.case} with {each.agent}" for each in sorted(places)]
+    return listed(names, MAX_LINES)
 
 
 def _unplayable(config: Config, chosen: Sequence[PlannedEvalSet]) -> Iterator[Problem]:

@@ -28,7 +28,6 @@ from ci_eval.run_files.score_table import Past
 from ci_eval.run_files.shard_files import Manifest, PlannedShard, Shard, ShardPlan
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.fingerprint import fingerprint
-from ci_eval.text.templates import counted
 
 
 def manifest_of(plan: Plan, context: RunContext) -> Manifest:
@@ -59,13 +58,8 @@ def _contents(plan: Plan) -> dict[str, str]:
 
 
 def divided(plan: Plan, total: int, manifest: Manifest, past: Sequence[Past]) -> ShardPlan:
-    """Divide the cases of `plan` among `total` shards, by their durations in the `past` runs.
-
-    Raises:
-        UsageError: there are fewer cases than shards.
-
-    """
-    counts = dict.fromkeys(_places(plan, total), plan.repeats)
+    """Divide the cases of `plan` among `total` shards, by their durations in the `past` runs."""
+    counts = dict.fromkeys(_places(plan), plan.repeats)
     return division(plan, counts, total, manifest, past)
 
 
@@ -87,7 +81,7 @@ def division(
     def expected(shard: Shard, places: Sequence[Place]) -> float:
         """Return the seconds that a shard takes with the best possible concurrency."""
         slots = config_of(plan.config, shard).run.concurrency
-        longest = max(each_s[place] for place in places)
+        longest = max((each_s[place] for place in places), default=0.0)
         return round(max(sum(seconds[place] for place in places) / slots, longest), 3)
 
     return ShardPlan(
@@ -160,31 +154,19 @@ def _by_names(places: Iterable[Place]) -> dict[str, dict[str, tuple[str, ...]]]:
     }
 
 
-def _places(plan: Plan, total: int) -> list[Place]:
-    """Return all cases.
-
-    Raises:
-        UsageError: there are fewer cases than shards.
-
-    """
-    places = [trial.key.place for trial in replace(plan, repeats=1).trials()]
-    if len(places) < total:
-        cases = counted(len(places), "case")
-        raise UsageError(
-            f"{cases} cannot be divided into {total} shards; use {len(places)} or fewer"
-        )
-    return places
+def _places(plan: Plan) -> list[Place]:
+    """Return all cases."""
+    return [trial.key.place for trial in replace(plan, repeats=1).trials()]
 
 
 def part(plan: Plan, shard: Shard, planned: ShardPlan | None) -> Plan:
     """Return the part of `plan` that a shard runs, with its share of limits and budgets.
 
     Raises:
-        UsageError: there are fewer cases or calls than shards, or the plan does not assign every
-            case once.
+        UsageError: there are fewer calls than shards, or the plan does not assign every case once.
 
     """
-    places = _places(plan, shard.total)
+    places = _places(plan)
     assigned = sorted(p for each in planned.shards for p in each.places) if planned else []
     whole = sorted({*places} & {*assigned} if planned and planned.redraw else places)
     if planned and assigned != whole:

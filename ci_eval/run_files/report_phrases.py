@@ -213,7 +213,9 @@ def distance(report: Report) -> str:
         uncommitted = ", which has uncommitted changes" if meta.modified else ""
         return f"same commit as this run{uncommitted}"
     if steps is None:
-        return f"not an ancestor of the merge base with {branch}" if branch else ""
+        # If the clone is shallow, the reports say so, and what to do.
+        found = "perhaps not" if comparison.shallow else "not"
+        return f"{found} an ancestor of the merge base with {branch}" if branch else ""
     if branch and meta.branch != branch:
         base = f"the merge base with {branch}"
         return f"{counted(steps, 'commit')} before {base}" if steps else base

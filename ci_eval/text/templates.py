@@ -170,13 +170,16 @@ def score(value: float | None, beside: float | None = None) -> str:
     """
     if value is None:
         return NONE
-    if 0 < abs(value) < 0.0005:
+    if 0 < abs(value) < 0.0005 and float(f"{value:.3g}") != beside:
         return _minus(f"{value:.3g}")
-    digits = 3
-    if beside is not None and value != beside:
-        while digits < 9 and f"{value:.{digits}f}" == f"{beside:.{digits}f}":
-            digits += 1
-    return _minus(f"{value:,.{digits}f}")
+    return _minus(_apart(value, value if beside is None else beside, 3))
+
+
+def _apart(value: float, beside: float, digits: int) -> str:
+    """Return `value` with `digits` decimals, or with more if it would look like `beside`."""
+    while value != beside and digits < 9 and f"{value:.{digits}f}" == f"{beside:.{digits}f}":
+        digits += 1
+    return f"{value:,.{digits}f}"
 
 
 def measure(value: float | None) -> str:
@@ -221,18 +224,16 @@ def difference(value: float | None) -> str:
     return _minus(f"{value:+.3g}" if abs(value) < 0.001 else f"{value:+,.3f}")
 
 
-def percent(rate: float | None) -> str:
-    """Return a rate in [0, 1] as a percentage, never rounded up to 100 or down to 0.
+def percent(rate: float | None, beside: float | None = None) -> str:
+    """Return a rate in [0, 1] as a percentage that differs from `beside`, or else from 0 and 100.
 
-    >>> percent(0.9), percent(0.99999), percent(0.00001), percent(1.0)
-    ('90.0%', '99.9%', '0.1%', '100.0%')
+    >>> percent(0.9), percent(0.99999), percent(0.00001), percent(1.0), percent(0.8999, 0.9)
+    ('90.0%', '99.999%', '0.001%', '100.0%', '89.99%')
     """
     if rate is None:
         return NONE
-    permille = round(rate * 1000)
-    if 0 < rate < 1:
-        permille = min(max(permille, 1), 999)
-    return f"{permille / 10:.1f}%"
+    other = round(rate) if beside is None else beside
+    return f"{_apart(100 * rate, 100 * other, 1)}%"
 
 
 def p_value(value: float | None) -> str:

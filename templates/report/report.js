@@ -93,9 +93,14 @@ function make(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** @param {number | null | undefined} value */
-function shown(value) {
+/** @param {number | null | undefined} value @param {number | null} beside must look different */
+function shown(value, beside = null) {
   if (value === null || value === undefined) return "–";
+  if (beside !== null && beside !== value && Math.abs(value - beside) < 1) {
+    let digits = 3;
+    while (digits < 9 && value.toFixed(digits) === beside.toFixed(digits)) digits++;
+    return value.toFixed(digits);
+  }
   return Math.abs(value) < 100 ? value.toFixed(3) : Math.round(value).toLocaleString();
 }
 
@@ -418,7 +423,7 @@ function drawScore(score) {
   const of = index.criteria.indexOf(score.name);
   const threshold = index.thresholds[of] ?? null;
   const bound = threshold === null ? "" : ` (needs ${index.better[of] === "lower" ? "≤" : "≥"} ${threshold})`;
-  const value = score.value === undefined ? "" : ` ${shown(score.value)}${bound}`;
+  const value = score.value === undefined ? "" : ` ${shown(score.value, threshold)}${bound}`;
   const spent = score.tokens ? ` · judge: ${(score.tokens[0] + score.tokens[1]).toLocaleString()} tokens, $${score.tokens[2].toFixed(4)}` : "";
   const [calls, cached] = score.asked ?? [0, 0];
   const replayed = cached ? `, ${cached} of ${calls + cached} answers from the cache` : "";

@@ -185,6 +185,8 @@ def test_a_merge_base_that_the_clone_lacks_is_named_and_the_change_is_judged_alo
     assert "fetch-depth: 0" in ended.out
     assert "it cannot be fetched: the clone has no remote" in ended.out
     assert not shallow.base_run.exists()
+    for command in (("report",), ("gate", "explain", "ci-eval-report/run.json")):
+        assert f"the clone lacks the merge base {parent[:7]}" in shallow.ci_eval(*command).out
 
 
 @pytest.mark.slow
@@ -728,7 +730,7 @@ def test_a_store_of_nothing_gives_advice_that_leads_somewhere(suite):
     suite.git("checkout", "--quiet", "-b", "change")
     suite.commit("adds it", **{".gitignore": "ci-eval-report"})
     adds = suite.ci_eval("run")
-    assert "; changes are compared once it is merged\n" in adds.out
+    assert "; changes are compared once it is merged, so if this change moves it, " in adds.out
     assert "nothing to compare with: judged by thresholds alone" in adds.out
 
     power = suite.ci_eval("gate", "power")

@@ -487,6 +487,33 @@ def test_what_is_no_report_is_said_and_the_others_still_posted(
     assert len(fake.bodies(7)) == 1
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_beside_a_report_that_cannot_be_read_none_passes(
+    fake: FakeGitHub, runner: Runner, is_named: bool
+) -> None:
+    fake.permissions = PUBLISHER | {"checks: write"}
+    fake.add_pull(7, HEAD, merge_commit=MERGE)
+    good = make_report("greets pass 0.9").model_dump_json()
+    if is_named:
+        (runner.folder / "good.json").write_text(good)
+        (runner.folder / "bad.json").write_text(good[:-300])
+        payload = {"pull_request": {"number": 7, "head": {"sha": HEAD}}}
+        given = ("good.json", "bad.json", "--check-run")
+        ended = runner.run("publish", *given, event="pull_request", payload=payload)
+    else:
+        evaluated(fake, repository=REPOSITORY)
+        left(fake, {"report.json": good.encode()}, "ci-eval-report-a")
+        left(fake, {"report.json": good[:-300].encode()}, "ci-eval-report-bad")
+        ended = runner.publish("--check-run", "--comment-on", "failure")
+    assert (ended.code, ended.outputs["verdict"]) == (4, "incomplete")
+    assert "bad" in ended.err
+    (body,) = fake.bodies(7)
+    assert "shop has no verdict:** another report could not be read" in body
+    assert "passed:**" not in body
+    [check] = fake.check_runs
+    assert check["conclusion"] == "failure"
+
+
 def test_a_missing_permission_is_named_on_the_run(fake: FakeGitHub, runner: Runner) -> None:
     forked(fake)
     left(fake, report())

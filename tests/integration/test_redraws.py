@@ -291,7 +291,7 @@ def without_the_first_run(suite: Suite) -> None:
             (with_another_number, "there is a report of redraw 2, but none of redraw 1"),
             (without_a_result, "no shard has a result for bot on smoke/"),
             (without_its_results, "no shard has a result for bot on smoke/"),
-            (without_the_first_run, "no shard report was found"),
+            (without_the_first_run, "there is a report of redraw 1, but none of the shards"),
         ],
         2,
     ),

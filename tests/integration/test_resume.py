@@ -259,6 +259,7 @@ def test_what_was_under_way_of_another_case_is_left(project):
 
     assert "reused 1 trial from the previous run\n" in ended.err
     assert log(project) == ["one", "two", "three", "five"]
+    assert ended.err.count("reused") == 1
     assert "reused 1 trial from the run that this one resumes" in project.read("report.html")
 
 

@@ -383,6 +383,16 @@ def test_where_everything_passed_there_is_nothing_to_run_again(project):
     assert project.read("run.json") == before
 
 
+def test_where_nothing_was_run_nothing_passed(project):
+    for shard in ("1/4", "2/4", "3/4", "4/4"):
+        if "0 trials" in project.ci_eval("run", "--shard", shard).out:
+            break
+    ended = project.ci_eval("run", "--failed")
+
+    assert ended.code == 5
+    assert "nothing to rerun: no case was run in ci-eval-report/run.json" in ended.err
+
+
 def test_without_a_run_nothing_can_be_run_again(project):
     ended = project.ci_eval("run", "--failed")
 
@@ -833,6 +843,13 @@ def test_a_run_from_elsewhere_names_files_so_that_they_are_found(project, monkey
 
     assert ended.code == 1
     assert "::error file=agents/shop/smoke.evalset.json,line=" in ended.out
+    comment = project.folder / "agents/ci-eval-report/comment.md"
+    assert "`ci-eval run --case refunds -c shop/ci-eval.yaml`" in comment.read_text()
+
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.com")
+    monkeypatch.setenv("GITHUB_RUN_ID", "1")
+    project.ci_eval("run", "-c", "shop/ci-eval.yaml")
+    assert "`ci-eval run --case refunds -c agents/shop/ci-eval.yaml`" in comment.read_text()
 
     (inner / "smoke.evalset.json").write_text("[1]")
     ended = project.ci_eval("run", "-c", "shop/ci-eval.yaml")

@@ -432,16 +432,11 @@ def test_no_trace_of_a_shard_replaces_a_trial_that_confirms(suite):
             (("run", "--shard", "2"), "the number of shards is unknown"),
             (("run", "--shard", "two"), "found 'two'"),
             (("run", "--shard", "auto"), "found no number of this job"),
-            (
-                ("run", "--shard", "1/10"),
-                "9 cases cannot be divided into 10 shards; use 9 or fewer",
-            ),
             (("run", "--shard", "1/3", "--maxfail", "1"), "cannot be run with --maxfail"),
             (("run", "--shard", "1/3", "--failed"), "cannot be run with --failed"),
             (("run", "--shard", "1/3", "--plan", "none.json"), "none.json"),
             (("run", "--shard", "1/3", "--plan", "ci-eval.yaml"), "is not JSON"),
             (("run", "--plan", "plan.json"), "--plan needs --shard"),
-            (("plan", "--shards", "10"), "9 cases cannot be divided into 10 shards"),
             (("plan", "--out", "plan.json"), "--out needs --shards"),
             (("merge", "nowhere"), "nowhere: is not a folder"),
             (("merge", "nowhere/*"), "nowhere/*: matches no folder"),
@@ -559,6 +554,17 @@ def test_the_number_of_shards_may_be_in_the_environment(suite):
     assert suite.ci_eval("plan", "--shards", "2", "--out", "plan.json").code == 0
     planned = ("--shard", "2", "--plan", "plan.json")
     assert "shard 2/2: " in suite.ci_eval("run", *planned, CI_EVAL_SHARDS="3").out
+
+
+@pytest.mark.parametrize("planned", [False, True], ids=["by hash", "by plan"])
+def test_some_of_more_shards_than_cases_have_nothing_to_run(suite, planned):
+    suite.begin(2)
+    if planned:
+        ended = suite.ci_eval("plan", "--shards", "3", "--out", "plan.json")
+        assert "1 of 3 shards have nothing to run" in ended.err
+    folders = in_shards(suite, 3, plan="plan.json" if planned else "")
+    ended = suite.ci_eval("merge", *folders)
+    assert (ended.code, suite.report()["totals"]["cases"]) == (0, 2), ended.err
 
 
 def test_a_plan_balances_what_stored_runs_took(suite):

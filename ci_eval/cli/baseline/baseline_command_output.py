@@ -76,7 +76,8 @@ def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str, config: st
     stored = counted(len(runs), "stored run")
     out(f"a change{where} would be compared with {len(compared)} of {stored} of {suite!r}")
     if lineage.shallow:
-        out("the clone is shallow, so older ancestors are unknown")
+        deepen = "set 'fetch-depth: 0' for actions/checkout, or run `git fetch --unshallow`"
+        out(f"the clone is shallow, so older ancestors are unknown: {deepen}")
 
 
 def _run(run: ShownRun) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from ci_eval.runtime.storage.adk_storage import HISTORY, RESULT_SUFFIX, result_f
 from ci_eval.runtime.storage.gs_uri import Place, is_place
 from ci_eval.text.json_text import RESULT_DEPTH, parse_strict
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.templates import duration, plain, terminal
+from ci_eval.text.templates import duration, exact, score, terminal
 from ci_eval.text.validation_messages import read_document
 from ci_eval.text.yaml_files import read_text
 
@@ -114,9 +114,9 @@ def show_result(place: str, result: str, *, as_json: bool) -> None:
 
 
 def _metric_line(metric: _Metric) -> str:
-    score = "no score" if metric.score is None else plain(metric.score)
-    needs = "" if metric.threshold is None else f" (threshold {metric.threshold:g})"
-    return f"{_status(metric.eval_status)} {metric.metric_name} {score}{needs}"
+    shown = "no score" if metric.score is None else score(metric.score, metric.threshold)
+    needs = "" if metric.threshold is None else f" (threshold {exact(metric.threshold)})"
+    return f"{_status(metric.eval_status)} {metric.metric_name} {shown}{needs}"
 
 
 def _status(number: int) -> str:

@@ -8,7 +8,7 @@ from ci_eval.cli.judge_check.human_labels import Item, Labels
 from ci_eval.cli.judge_check.judge_verdicts import Verdict
 from ci_eval.records.cases import Record
 from ci_eval.records.results import JudgeUsage
-from ci_eval.text.templates import percent, plain
+from ci_eval.text.templates import percent, score
 
 Outcome = Literal["passed", "failed", "incomplete"]
 
@@ -198,7 +198,8 @@ def _unmeasured(found: Calibration, required: Required) -> Iterator[str]:
 def _too_low(found: Agreement, required: Required) -> Iterator[str]:
     for each in _demands(found, required):
         if each.found.value < each.wanted:
-            reached, wanted = each.shown(each.found.value), each.shown(each.wanted)
+            reached = each.shown(each.found.value, each.wanted)
+            wanted = each.shown(each.wanted, each.found.value)
             yield f"{each.name} is {reached}, required {wanted}"
 
 
@@ -206,7 +207,7 @@ def doubts(found: Agreement, required: Required) -> Iterator[str]:
     """Yield the requirements that are met, but might be missed with other labels."""
     for each in _demands(found, required):
         if each.found.low < each.wanted <= each.found.value:
-            low = each.shown(each.found.low)
+            low = each.shown(each.found.low, each.wanted)
             yield f"{each.name} may be as low as {low}; more labels would narrow the interval"
 
 
@@ -216,7 +217,7 @@ class _Demand(NamedTuple):
     name: str
     wanted: float
     found: Interval
-    shown: Callable[[float], str]
+    shown: Callable[[float, float], str]
 
 
 def _demands(found: Agreement, required: Required) -> Iterator[_Demand]:
@@ -224,4 +225,4 @@ def _demands(found: Agreement, required: Required) -> Iterator[_Demand]:
     if required.agreement is not None and agreed:
         yield _Demand("agreement", required.agreement, agreed, percent)
     if required.kappa is not None and kappa:
-        yield _Demand("kappa", required.kappa, kappa, plain)
+        yield _Demand("kappa", required.kappa, kappa, score)

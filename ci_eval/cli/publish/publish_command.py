@@ -61,7 +61,8 @@ def _stored(given: tuple[str, ...], options: Options, context: RunContext) -> Re
             found.errors.append(each)
         else:
             suites.setdefault(each.meta.suite, []).append(each)
-    for suite, reports in suites.items():
+    for suite, readable in suites.items():
+        reports = [*map(run_posting.beside_unreadable, readable)] if found.errors else readable
         posted = run_posting.post(reports, options, context)
         found.told += [Told(suite, each.meta.job, each.verdict.outcome, posted) for each in reports]
     return found

@@ -22,7 +22,7 @@ from ci_eval.run_files.file_names import TRACES_FILE
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.sanitize import one_line
-from ci_eval.text.templates import counted, plain, terminal
+from ci_eval.text.templates import counted, exact, score, terminal
 
 if TYPE_CHECKING:
     from ci_eval.cli.run.shard_option import ShardOption
@@ -51,7 +51,8 @@ def run_watched(
         nonlocal is_over
         is_over = True
         for warning in report.meta.warnings[len(plan.warnings) :]:
-            console.say(f"warning: {warning}")
+            if not (outputs.resume and warning.endswith(collect.OF_RESUMED)):
+                console.say(f"warning: {warning}")
         publish(report)
 
     count = 0 if shards else plan.count
@@ -102,7 +103,7 @@ class Progress(collect.Progress):
 
     def __init__(self, count: int, *, grouped: bool) -> None:
         self._count = count
-        self._grouped = grouped
+        self._grouped = grouped and count > 0
         self._done = 0
         self._lines = 0
         self._confirmed = 0
@@ -123,7 +124,7 @@ class Progress(collect.Progress):
             self._bar = _bar(self._count)
             self._bar.start()
         elif self._grouped:
-            sys.stderr.write(f"::group::{self._count} trials\n")
+            sys.stderr.write(f"::group::{counted(self._count, 'trial')}\n")
         elif self._count:
             say(counted(self._count, "trial"))
         return self
@@ -245,10 +246,10 @@ def _bar(count: int) -> Any:
 def _scores(result: TrialResult) -> str:
     """Return the scores that did not pass."""
     return "; ".join(
-        f"{score.name} {plain(score.value)} {'<' if score.better == 'higher' else '>'} "
-        f"{score.threshold:g}"
-        if score.value is not None and score.threshold is not None
-        else f"{score.name}: {score.reason}"
-        for score in result.scores
-        if score.status in (Status.FAILED, Status.ERROR)
+        f"{each.name} {score(each.value, each.threshold)} "
+        f"{'<' if each.better == 'higher' else '>'} {exact(each.threshold)}"
+        if each.value is not None and each.threshold is not None
+        else f"{each.name}: {each.reason}"
+        for each in result.scores
+        if each.status in (Status.FAILED, Status.ERROR)
     )

@@ -26,6 +26,13 @@ def test_the_decision_comes_first_and_where_the_reports_are_last(
     assert lines[-1] == "reports: out"
 
 
+def test_a_score_just_below_its_threshold_does_not_look_like_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = printed(make_report("greets fail 0.79996"), capsys)
+    assert "quality    0.79996  0.80000    0/1" in lines
+
+
 def test_a_regression_is_told_with_effect_interval_and_p_value(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

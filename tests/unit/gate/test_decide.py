@@ -303,7 +303,10 @@ def test_a_value_of_millionths_is_told():
     gate = once(min_score={"c": 0.000001})
     found = decided(gate, run, values)
 
-    assert said(found, "blocks") == ["c on e with a has a mean of 2e-06, required 1e-06"]
+    [blocks] = said(found, "blocks")
+    assert blocks.replace("\N{MINUS SIGN}", "-") == (
+        "c on e with a has a mean of 2e-06, required 1e-06"
+    )
 
 
 # --- Regressions ------------------------------------------------------------------------------

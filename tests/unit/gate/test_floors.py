@@ -69,6 +69,16 @@ def test_where_every_case_must_pass_one_that_fails_is_certain():
     assert floors.pass_rate(totals(999, 1), 1.0, INTERVAL).certain
 
 
+def test_what_is_just_below_its_floor_does_not_look_like_it():
+    gate = GateOptions(min_pass_rate=0.99951, min_score={"c": 0.8})
+    [rate] = floors.of_pass_rate(totals(1999, 1), gate, POINT, tolerated=True)
+    assert "(pass rate 99.950%, required 99.951%)" in rate.message
+    [rate] = floors.of_pass_rate(totals(1999, 1), GateOptions(), POINT, tolerated=True)
+    assert "(pass rate 99.95%, required 100.00%)" in rate.message
+    [mean] = floors.of_means([group(0.79996)], gate, POINT, tolerated=True)
+    assert mean.message == "c on e with a has a mean of 0.79996, required 0.8"
+
+
 def test_a_mean_is_judged_as_a_share_of_its_interval():
     # 1.4 of 1 to 5 is a tenth, and 3 is a half.
     found = floors.mean(group(1.4, interval=(1.0, 5.0)), 3.0, INTERVAL)

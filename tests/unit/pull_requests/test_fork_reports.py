@@ -379,6 +379,19 @@ def test_what_a_job_of_the_repository_wrote_itself_is_left_as_it_is(
     assert found["small"].text == "as I like it"
 
 
+def test_what_a_job_wrote_itself_stays_where_the_report_of_another_cannot_be_read(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    of_the_repository(fake)
+    mine = joining(Section("shop", "small", "passed", "as I like it", HEAD, RUN, 1), ())
+    ours = fake.add_comment(compose([mine], 65_536), number=7)
+    step.left(report(job="small"), report(job="new"))
+    fake.add_artifact(b"garbage", HEAD, name="ci-eval-report-z", run=RUN)
+    assert [each.verdict for each in step.relay().told] == ["incomplete", "incomplete"]
+    found = {each.job: each.outcome for each in read("shop", ours.body)}
+    assert found == {"small": "passed", "new": "incomplete"}
+
+
 def test_where_comments_are_off_none_says_that_there_is_no_report(
     fake: FakeGitHub, step: Publisher
 ) -> None:

@@ -12,6 +12,7 @@ from ci_eval.config.open_evalset import open_evalset
 from ci_eval.config.selection import Selection
 from ci_eval.plugins import points
 from ci_eval.records.errors import EvalSetError, NothingSelectedError, UsageError
+from ci_eval.records.trials import Place
 from ci_eval.run.plan import Plan, plan
 from ci_eval.runtime.context import RunContext
 
@@ -273,7 +274,8 @@ def test_tags_may_belong_to_an_evalset_and_are_no_selection(suite: Suite) -> Non
 
 
 def test_places_keep_agents_evalsets_and_cases_that_belong_together(suite: Suite) -> None:
-    places = frozenset({("old", "smoke", "b"), ("new", "full", "c_1"), ("new", "full", "gone")})
+    kept = {Place("old", "smoke", "b"), Place("new", "full", "c_1")}
+    places = frozenset(kept | {Place("new", "full", "gone"), Place("no", "smoke", "b")})
     planned = suite.plan(places=places, repeats=2)
     assert tried(planned) == [
         "old smoke b 0",
@@ -284,13 +286,22 @@ def test_places_keep_agents_evalsets_and_cases_that_belong_together(suite: Suite
     assert planned.count == 4
     assert set(planned.pairs) == {("old", "smoke"), ("new", "full")}
     assert planned.filtered is True
-    assert tried(suite.plan(places=places, cases=("c_*",))) == ["new full c_1 0"]
+    narrower = suite.plan(places=places, cases=("c_*",))
+    assert tried(narrower) == ["new full c_1 0"]
+    for each in (planned, narrower):
+        [warning] = map(str, each.warnings)
+        assert warning == (
+            "ci-eval.yaml: failed before and not rerun, because no longer in the suite: "
+            "full/gone with new, smoke/b with no"
+        )
+    assert suite.plan(places=frozenset(kept), evalsets=("full",)).warnings == ()
 
 
-@pytest.mark.parametrize("place", [("old", "smoke", "gone"), ("gone", "smoke", "a")])
-def test_places_that_are_gone_leave_nothing(suite: Suite, place: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize("place", [Place("old", "smoke", "gone"), Place("gone", "smoke", "a")])
+def test_places_that_are_gone_leave_nothing(suite: Suite, place: Place) -> None:
     assert suite.nothing(places=frozenset({place})) == (
-        "nothing to run: the failed cases are no longer in the suite, or not selected"
+        "nothing to run: the failed cases are no longer in the suite, or not selected: "
+        f"smoke/{place.case} with {place.agent}"
     )
 
 

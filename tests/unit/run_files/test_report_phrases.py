@@ -153,6 +153,13 @@ def test_a_shallow_clone_matters_where_the_exact_commit_was_not_found(
     assert report_phrases.shallow(report.comparison) is told
 
 
+def test_in_a_shallow_clone_a_run_elsewhere_may_be_an_ancestor() -> None:
+    report = compared(make_report(BASE), shallow=True, baseline_branch="main")
+    assert report_phrases.distance(report) == (
+        "perhaps not an ancestor of the merge base with main"
+    )
+
+
 @pytest.mark.parametrize(
     ("rounds", "confirming", "said"),
     [

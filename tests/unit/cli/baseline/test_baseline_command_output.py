@@ -1,5 +1,6 @@
 """The stored runs, as they are shown."""
 
+import pytest
 from support.run_language import FACTS, columns, meta, past
 
 from ci_eval.cli.baseline.baseline_command_output import show_runs, shown_runs
@@ -52,14 +53,21 @@ def test_a_criterion_that_measured_nothing_has_no_mean(capsys):
     assert "a      e        c          -     -      -" in capsys.readouterr().out
 
 
-def test_a_run_that_is_not_compared_says_why(capsys):
+@pytest.mark.parametrize(
+    ("shallow", "why"),
+    [
+        (False, "not an ancestor of the merge base"),
+        (True, "unknown whether it is an ancestor, as the clone is shallow"),
+    ],
+)
+def test_a_run_that_is_not_compared_says_why(capsys, shallow, why):
     commits = ("c" * 40, "b" * 40)
     own, old, other = (
         note(Past(meta(run_id=name, commit=commit), columns("x 1")))
         for name, commit in (("own", "d" * 40), ("old", "b" * 40), ("other", "e" * 40))
     )
     near = Past(meta(run_id="near", commit="c" * 40), columns("x 1"))
-    lineage = Lineage(commits, "main", own="d" * 40)
+    lineage = Lineage(commits, "main", own="d" * 40, shallow=shallow)
     show_runs(
         shown_runs(Baseline([near], lineage, (own, old, other)), "suite", DAY_LATER),
         lineage,
@@ -71,5 +79,5 @@ def test_a_run_that_is_not_compared_says_why(capsys):
     assert lines[1].endswith("  yes")
     assert lines[2].endswith("  no: of this commit itself")
     assert lines[3].endswith("  no: enough runs are nearer")
-    assert lines[4].endswith("  no: not an ancestor of the merge base")
-    assert lines[-1].endswith("would be compared with 1 of 4 stored runs of 'suite'")
+    assert lines[4].endswith(f"  no: {why}")
+    assert lines[-1 - shallow].endswith("would be compared with 1 of 4 stored runs of 'suite'")

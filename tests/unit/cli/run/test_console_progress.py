@@ -89,3 +89,12 @@ def test_trials_that_run_for_long_are_named(capsys: pytest.CaptureFixture[str]) 
         progress.waited(60.0)
     said = [line for line in capsys.readouterr().err.splitlines() if "waiting" in line]
     assert said == ["waiting for 2 trials: b, c (60 s)", "waiting for 2 trials: b, c (120 s)"]
+
+
+@pytest.mark.parametrize(("count", "lines"), [(0, []), (1, ["::group::1 trial", "::endgroup::"])])
+def test_a_log_has_a_group_only_of_trials(
+    count: int, lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Progress(count, grouped=True):
+        pass
+    assert capsys.readouterr().err.splitlines() == lines
