@@ -76,6 +76,17 @@ def test_steps_of_a_job_keep_their_sections(
     assert "shop failed in 2 of 4 jobs" in fake.bodies(1)[0]
 
 
+def test_the_check_run_of_a_step_that_passes_does_not_hide_another_that_failed(
+    project: Project, fake: FakeGitHub
+) -> None:
+    for config in ("bad.yaml", "good.yaml"):
+        project.ci_eval("run", "--check-run", "-c", config)
+    assert [(each["name"], each["conclusion"]) for each in fake.check_runs] == [
+        ("ci-eval: shop · evaluate", "failure"),
+        ("ci-eval: shop · evaluate", "failure"),
+    ]
+
+
 def test_a_step_that_left_no_report_says_so_in_its_own_section(
     project: Project, fake: FakeGitHub
 ) -> None:
