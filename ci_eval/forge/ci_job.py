@@ -35,7 +35,7 @@ def job_name(env: Mapping[str, str], given: str = "") -> str:
 def workflow_name(env: Mapping[str, str]) -> str:
     """Return the file of the GitHub workflow, else its name; empty outside of GitHub.
 
-    GitLab has one configuration, in which the names of jobs are unique.
+    The names of jobs are unique in a GitLab pipeline.
 
     >>> ref = "octo/shop/.github/workflows/nightly.yml@refs/heads/main"
     >>> workflow_name({"GITHUB_REPOSITORY": "octo/shop", "GITHUB_WORKFLOW_REF": ref})

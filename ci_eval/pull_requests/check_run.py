@@ -30,8 +30,6 @@ _MAX_NAME, _MAX_TITLE, _MAX_MESSAGE = 100, 200, 2_000
 _CONCLUSIONS = {"passed": "success", "failed": "failure", "incomplete": "failure"}
 """An incomplete run is a failure, because GitHub's `neutral` would allow the merge."""
 _LEVELS = {"error": "failure", "warning": "warning"}
-
-
 _STEP = re.compile(r"\S+ (success|neutral|failure) ([0-9a-f]{16})")
 """Our `external_id`: the run, its own conclusion and a digest of the step."""
 
@@ -78,7 +76,6 @@ async def _failed_elsewhere(github: GitHub, report: Report, commit: str) -> _Mad
     """Return a failed check run of another step that the one of `report` would hide, if any."""
     if _conclusion(report) == "failure":
         return None
-    newest: dict[str, tuple[int, str, _Made]] = {}
     listing = github.listed(
         f"commits/{commit}/check-runs",
         _Made,
@@ -87,13 +84,12 @@ async def _failed_elsewhere(github: GitHub, report: Report, commit: str) -> _Mad
         check_name=_name(report),
         filter="all",
     )
-    async for each in listing:
+    newest: dict[str, tuple[str, _Made]] = {}
+    for each in sorted([each async for each in listing], key=lambda each: each.id):
         if ours := _STEP.fullmatch(each.external_id or ""):
-            conclusion, step = ours.groups()
-            found = each.id, conclusion, each
-            newest[step] = max(newest.get(step, found), found, key=lambda one: one[0])
+            newest[ours[2]] = ours[1], each
     newest.pop(_step(report), None)
-    return next((each for _, own, each in newest.values() if own == "failure"), None)
+    return next((each for own, each in newest.values() if own == "failure"), None)
 
 
 def _conclusion(report: Report) -> str:

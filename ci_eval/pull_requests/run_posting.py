@@ -216,9 +216,9 @@ def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -
         text = f"{decision}\n\n{note.strip()}\n\n{rest}"
     outcome: Outcome = "undecided" if report.verdict.undecided else report.verdict.outcome
     meta = report.meta
-    return Section(meta.suite, meta.job, outcome, text, *place[1:], meta.step)
+    return Section(meta.suite, meta.job, outcome, text, *place[1:], step=meta.step)
 
 
 def notice(suite: str, text: str, place: Place, context: RunContext) -> Section:
     """Return the section of a step that left no report."""
-    return Section(suite, context.job, "incomplete", text, *place[1:], context.step)
+    return Section(suite, context.job, "incomplete", text, *place[1:], step=context.step)
