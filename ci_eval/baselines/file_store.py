@@ -83,6 +83,9 @@ def of_suite(stored: list[Past], suite: str, shown: str) -> list[Past]:
     """
     other = next((past.meta.suite for past in stored if past.meta.suite != suite), None)
     if other is not None:
-        hint = "give each suite its own `path`: `baseline: {store: …, path: …}`"
+        hint = (
+            "give each suite its own `path`: `baseline: {store: …, path: …}`; if the name of the "
+            "suite has changed, set `name` to the earlier one"
+        )
         raise fault(f"holds runs of another suite, {other!r}", shown, hint=hint)
     return stored

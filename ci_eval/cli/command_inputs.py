@@ -14,7 +14,7 @@ from ci_eval.config.engine_section import engine_named
 from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.config.selection import Selection
 from ci_eval.config.validated_config import Config
-from ci_eval.forge.ci_job import job_name
+from ci_eval.forge.ci_job import job_name, selection, workflow_name
 from ci_eval.gate.decide import NOT_RUN
 from ci_eval.llm.gateway.gateway_clients import gateway_options, with_models
 from ci_eval.plugins.baseline_store import BaselineStore
@@ -118,10 +118,8 @@ def planned(
     loaded, context = load(
         config, runs_agents=runs_agents, runs_python=runs_python, models_mode=mode
     )
-    job = job_name(context.env, options.get("section", ""))
     context = replace(
-        context,
-        job=job,
+        in_job(context, options),
         page_url=options.get("report_url", ""),
         resumes=options.get("resume", False),
     )
@@ -145,6 +143,15 @@ def planned(
     if problems := [*absent(loaded, found.pairs, context)]:
         raise ConfigError(problems=problems)
     return found, context
+
+
+def in_job(context: RunContext, options: Mapping[str, Any]) -> RunContext:
+    """Return the context with what identifies the job, and the step in it, in comments."""
+    config = context.root / Path(context.config).name
+    path = Path(os.path.relpath(config, top_of(context.root) or Path.cwd())).as_posix()
+    step = filter(None, (workflow_name(context.env), path, selection(options)))
+    job = job_name(context.env, options.get("section", ""))
+    return replace(context, job=job, step=", ".join(step))
 
 
 def not_passed(folder: Path) -> frozenset[Place]:

@@ -275,7 +275,8 @@ class ConfigFile(Record):
     """The version of this format."""
     name: str | None = Field(default=None, min_length=1, max_length=100)
     """Name of the suite, which also names the comment and the baseline. Default: the name of the
-    directory."""
+    directory, or of the remote repository at the top of a clone; followed by `-nightly` for
+    `nightly.yaml`."""
     dialect: Dialect = "adk"
     """The dialect of criterion names without a prefix."""
     agents: dict[str, Any] = Field(min_length=1)

@@ -17,6 +17,7 @@ from ci_eval.config.config_schema import (
 )
 from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
+from ci_eval.config.default_suite import default_suite
 from ci_eval.config.engine_section import read_engine, without_engine
 from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge_section import read_judging, read_simulation
@@ -128,7 +129,7 @@ class _Reader(DocumentReader):
         run = RunOptions.model_validate({**run_defaults, **file.run.model_dump(exclude_unset=True)})
         return Config(
             path=path,
-            suite=file.name or path.resolve().parent.name,
+            suite=file.name or default_suite(path, self.context.clone),
             dialect=file.dialect,
             agents=agents,
             evalsets=evalsets,

@@ -1,13 +1,16 @@
-"""The CI job: its name, which distinguishes jobs of the same suite, and the page of its run."""
+"""The CI job: its name and workflow, which distinguish jobs of the same suite, and its page."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 _MAX_CHARS = 100
+_SELECTING = ("agent", "evalset", "case", "tag", "criterion", "judge_mode", "models")
+"""The options of `run` that distinguish runs; not those of a second try, such as `failed`."""
 
 
 def job_name(env: Mapping[str, str], given: str = "") -> str:
@@ -27,6 +30,38 @@ def job_name(env: Mapping[str, str], given: str = "") -> str:
     if not isinstance(matrix, dict):
         return (job if matrix is None else given)[:_MAX_CHARS]
     return f"{job} ({', '.join(_values(matrix))})".strip()[:_MAX_CHARS] if matrix else job
+
+
+def workflow_name(env: Mapping[str, str]) -> str:
+    """Return the file of the GitHub workflow, else its name; empty outside of GitHub.
+
+    The names of jobs are unique in a GitLab pipeline.
+
+    >>> ref = "octo/shop/.github/workflows/nightly.yml@refs/heads/main"
+    >>> workflow_name({"GITHUB_REPOSITORY": "octo/shop", "GITHUB_WORKFLOW_REF": ref})
+    'nightly.yml'
+    """
+    path = env.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
+    own = f"{env.get('GITHUB_REPOSITORY', '')}/.github/workflows/"
+    return path.removeprefix(own) or env.get("GITHUB_WORKFLOW", "")
+
+
+def selection(options: Mapping[str, Any]) -> str:
+    """Return the options that distinguish runs of the same configuration, as on a command line.
+
+    >>> selection({"agent": ("small",), "evalset": (), "models": "replay", "failed": True})
+    '--agent small --models replay'
+    """
+    given = ((name, options.get(name) or ()) for name in _SELECTING)
+    words = [
+        f"--{name.replace('_', '-')} {value}"
+        for name, values in given
+        for value in ([values] if isinstance(values, str) else values)
+    ]
+    text = " ".join(words)
+    if len(text) <= _MAX_CHARS:
+        return text
+    return f"{text[:_MAX_CHARS]}…{sha256(text.encode(errors='replace')).hexdigest()[:12]}"
 
 
 def run_link(env: Mapping[str, str]) -> str:

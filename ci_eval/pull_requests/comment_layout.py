@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -58,6 +59,8 @@ class _Shown:
 
     section: Section
     level: _Level
+    name: str
+    """The name of its job and, if others have the same, of its step; escaped."""
     is_old: bool
     """Whether it is about a commit other than the newest."""
 
@@ -84,8 +87,12 @@ def compose(sections: Sequence[Section], limit: int) -> str:
     after `MORE`, then whole texts except for one line; failed jobs are kept longest.
     """
     newest = newest_commit(sections)
-    ordered = sorted(sections, key=lambda each: (_ORDER.index(each.outcome), each.job))
-    shown = [_Shown(each, _Level.WHOLE, each.commit != newest) for each in ordered]
+    ordered = sorted(sections, key=lambda each: (_ORDER.index(each.outcome), each.key))
+    jobs = Counter(each.job for each in sections)
+    shown = [
+        _Shown(each, _Level.WHOLE, _name(each, jobs[each.job]), each.commit != newest)
+        for each in ordered
+    ]
     shown = [replace(each, level=_Level.LINE) if each.is_old else each for each in shown]
     steps = list(_steps(shown))
 
@@ -137,13 +144,13 @@ def _body(shown: Sequence[_Shown], newest: str) -> str:
 
 def _text(shown: _Shown) -> list[str]:
     if not shown.text:
-        return [opening_line(shown.stored), "", f"{_name(shown.section)} {_decided(shown.section)}"]
+        return [opening_line(shown.stored), "", f"{shown.name} {_decided(shown.section)}"]
     return [opening_line(shown.stored), "", shown.text, "", closing_line(digest_of(shown.stored))]
 
 
 def _headed(shown: _Shown) -> list[str]:
     section = shown.section
-    title = f"### {_MARKS[section.outcome]} {_name(section)} {_DECIDED[section.outcome]}"
+    title = f"### {_MARKS[section.outcome]} {shown.name} {_DECIDED[section.outcome]}"
     return [title, "", *_text(_without_alert(shown))]
 
 
@@ -153,7 +160,7 @@ def _folded(shown: Sequence[_Shown]) -> Iterator[str]:
     if len(shown) > _FOLDED:
         yield from (f"<details><summary>{mark} {len(shown)} jobs passed</summary>", "")
     for each in shown:
-        yield from (f"<details><summary>{mark} {_name(each.section)} passed</summary>", "")
+        yield from (f"<details><summary>{mark} {each.name} passed</summary>", "")
         yield from (*_text(_without_alert(each)), "", "</details>", "")
     if len(shown) > _FOLDED:
         yield from ("</details>", "")
@@ -170,8 +177,8 @@ def _line(shown: _Shown, newest: str) -> str:
     if shown.is_old:
         decided = "had no verdict" if section.outcome == "incomplete" else section.outcome
         last = f"it {decided}{_at(section.commit)}"
-        return f"- ⏳ {_name(section)} is not evaluated yet{_at(newest)}; {last}"
-    return f"- {_MARKS[section.outcome]} {_name(section)} {_decided(section)}"
+        return f"- ⏳ {shown.name} is not evaluated yet{_at(newest)}; {last}"
+    return f"- {_MARKS[section.outcome]} {shown.name} {_decided(section)}"
 
 
 def _decided(section: Section) -> str:
@@ -182,17 +189,19 @@ def _at(commit: str) -> str:
     return f" at {html_code(commit[:7])}" if commit else " before"
 
 
-def _name(section: Section) -> str:
-    return html_code(section.job) if section.job else "an unnamed job"
+def _name(section: Section, count: int) -> str:
+    """Return the name of a section, one of `count` of its job."""
+    name = html_code(section.job) if section.job else "an unnamed job"
+    return f"{name} ({html_code(section.step)})" if count > 1 and section.step else name
 
 
 def _summary(shown: Sequence[_Shown], newest: str) -> Iterator[str]:
     """Yield the alert above several sections: failed, missing and passed jobs."""
     by = {
-        outcome: [e.section for e in shown if e.section.outcome == outcome and not e.is_old]
+        outcome: [e for e in shown if e.section.outcome == outcome and not e.is_old]
         for outcome in _ORDER
     }
-    old = [each.section for each in shown if each.is_old]
+    old = [each for each in shown if each.is_old]
     worst = next(outcome for outcome in _ORDER if by[outcome])
     calm = "NOTE" if old else "TIP"
     kind = {"failed": "CAUTION", "passed": calm}.get(worst, "WARNING")
@@ -216,14 +225,14 @@ def _summary(shown: Sequence[_Shown], newest: str) -> Iterator[str]:
     yield from (f"> - {each}" for each in details)
 
 
-def _counted(sections: Sequence[Section]) -> str:
-    return counted(len(sections), "job")
+def _counted(shown: Sequence[_Shown]) -> str:
+    return counted(len(shown), "job")
 
 
-def _listed(sections: Sequence[Section]) -> str:
+def _listed(shown: Sequence[_Shown]) -> str:
     """Return the names of jobs, as the end of a sentence."""
-    names = ", ".join(map(_name, sections[:_NAMED]))
-    more = len(sections) - _NAMED
+    names = ", ".join(each.name for each in shown[:_NAMED])
+    more = len(shown) - _NAMED
     return f": {names} and {more} more" if more > 0 else f": {names}"
 
 

@@ -1,4 +1,4 @@
-"""Sections of a comment: one per job, in the comment of their suite.
+"""Sections of a comment: one per job or step, in the comment of their suite.
 
 A section is enclosed in two hidden lines with its digest, so that it can be read back from the
 comment.  A section may contain an agent's output that looks like such a line.  But no text can
@@ -19,14 +19,18 @@ MORE = "<!-- ci-eval:more -->"
 MAX_SECTIONS = 256
 """Maximum number of jobs in a comment, newest first; the maximum size of a GitHub matrix."""
 
+Key = tuple[str, str]
 Outcome = Literal["passed", "failed", "incomplete", "undecided"]
 
 _MAX_NAME = 130
-"""Maximum length of the name of a job in its hidden line."""
+"""Maximum length of what identifies a section in its hidden line."""
+_DIGEST = 12
+"""Number of characters that distinguish texts that are too long for the line."""
 _MAX_COMMIT = 64
 _OPENING = re.compile(
     r"<!-- ci-eval:job (passed|failed|incomplete|undecided) ([0-9]{1,20}) ([0-9]{1,20}) "
-    r"commit=([^ <>]{0,200}) digest=([0-9a-f]{32}|none) name=([^<>]{0,130}) -->"
+    r"commit=([^ <>]{0,200}) digest=([0-9a-f]{32}|none) "
+    r"name=([^<>|]{0,130})(?:\|([^<>|]{1,130}))? -->"
 )
 _CLOSING = re.compile(r"<!-- ci-eval:end [0-9a-f]{32} -->")
 
@@ -37,7 +41,7 @@ class Section:
 
     suite: str
     job: str
-    """The name of the job, which identifies its section; empty if unknown."""
+    """The name of the job; empty if unknown."""
     outcome: Outcome
     text: str
     """Escaped Markdown: the verdict, the table, `MORE`, and the rest."""
@@ -47,6 +51,13 @@ class Section:
     """The number of the workflow run or pipeline, which increases; 0 if unknown."""
     attempt: int = 1
     """The attempt of that run."""
+    step: str = ""
+    """The workflow, the configuration and the selection; empty from earlier versions of ci-eval."""
+
+    @property
+    def key(self) -> Key:
+        """What identifies the section: the job, and the step in it."""
+        return self.job, self.step
 
     @property
     def verdict(self) -> Literal["passed", "failed", "incomplete"]:
@@ -63,18 +74,23 @@ class Section:
 
 
 def merged(sections: Iterable[Section]) -> tuple[Section, ...]:
-    """Return the newest section of each job; of equally new sections, the last.
+    """Return the newest section of each step; of equally new sections, the last.
 
     The result depends neither on the order of sections of different age nor on duplicates, so
     concurrent writers converge.
     """
-    newest: dict[str, Section] = {}
+    newest: dict[Key, Section] = {}
+    jobs: dict[str, tuple[int, int]] = {}
     for each in sections:
-        other = newest.get(each.job)
+        other = newest.get(each.key)
         if other is None or other.since <= each.since:
-            newest[each.job] = each
-    by_age = sorted(newest.values(), key=lambda each: (each.since, each.job), reverse=True)
-    return tuple(sorted(by_age[:MAX_SECTIONS], key=lambda each: each.job))
+            newest[each.key] = each
+        if each.step:
+            jobs[each.job] = max(each.since, jobs.get(each.job, each.since))
+    # Earlier versions of ci-eval named no step: any newer section of the job replaces theirs.
+    kept = [e for e in newest.values() if e.step or e.since >= jobs.get(e.job, e.since)]
+    by_age = sorted(kept, key=lambda each: (each.since, each.key), reverse=True)
+    return tuple(sorted(by_age[:MAX_SECTIONS], key=lambda each: each.key))
 
 
 def joining(section: Section, there: Sequence[Section]) -> Section:
@@ -85,8 +101,7 @@ def joining(section: Section, there: Sequence[Section]) -> Section:
     latest = max((each.since for each in there), default=(0, 1))
     run, attempt = section.since if section.run else latest
     return replace(
-        section,
-        job=name_in_line(section.job),
+        in_line(section),
         commit=section.commit[:_MAX_COMMIT],
         run=run,
         attempt=attempt,
@@ -95,17 +110,17 @@ def joining(section: Section, there: Sequence[Section]) -> Section:
 
 
 def with_distinct_names(sections: Iterable[Section]) -> tuple[Section, ...]:
-    """Return the sections with distinct job names.
+    """Return the sections with distinct keys, by numbering job names.
 
     Jobs of a matrix may share a name, and one that passed must not replace one that failed.
     """
-    found: dict[str, Section] = {}
+    found: dict[Key, Section] = {}
     for each in sections:
-        name, number = each.job, 1
-        while name in found:
+        named, number = each, 1
+        while named.key in found:
             number += 1
-            name = f"{each.job} ({number})".lstrip()
-        found[name] = replace(each, job=name)
+            named = replace(each, job=f"{each.job} ({number})".lstrip())
+        found[named.key] = named
     return tuple(found.values())
 
 
@@ -114,11 +129,19 @@ def newest_commit(sections: Iterable[Section]) -> str:
     return max(sections, key=lambda each: each.since).commit
 
 
-def name_in_line(job: str) -> str:
-    """Return the name of a job for the hidden line; a very long name is cut and gets a digest."""
-    if len(_quoted(job)) <= _MAX_NAME:
-        return unquote(_quoted(job))
-    return f"{job[:8]}…{sha256(job.encode(errors='replace')).hexdigest()[:12]}"
+def in_line(section: Section) -> Section:
+    """Return the section with its key as in the hidden line, where long texts are digests."""
+    job = _fitting(section.job, _MAX_NAME - _DIGEST - 1, start=8)
+    step = _fitting(section.step, _MAX_NAME - len(_quoted(job)) - 1)
+    return replace(section, job=job, step=step)
+
+
+def _fitting(text: str, room: int, *, start: int = 0) -> str:
+    """Return the text as it is read back; if too long, its `start` and a digest."""
+    if len(_quoted(text)) <= room:
+        return unquote(_quoted(text))
+    digest = sha256(text.encode(errors="replace")).hexdigest()[:_DIGEST]
+    return f"{text[:start]}…{digest}" if start else digest
 
 
 def as_stored(text: str) -> str:
@@ -134,7 +157,7 @@ def read(suite: str, body: str) -> tuple[Section, ...]:
     lines = as_stored(body).split("\n")
     if lines[0] != marker(suite):
         return ()
-    found: dict[str, Section] = {}
+    found: dict[Key, Section] = {}
     at = 1
     while at < len(lines):
         if _CLOSING.fullmatch(lines[at]):
@@ -151,31 +174,37 @@ def read(suite: str, body: str) -> tuple[Section, ...]:
                 return ()
             text, at = "\n".join(lines[at:end]).strip("\n"), end + 1
         section = _section(suite, opening, text)
-        if (digest_of(section) if text else "none") != opening[5] or section.job in found:
+        if (digest_of(section) if text else "none") != opening[5] or section.key in found:
             return ()
-        found[section.job] = section
+        found[section.key] = section
     return tuple(found.values())
 
 
 def _section(suite: str, opening: re.Match[str], text: str) -> Section:
     outcome = next(each for each in get_args(Outcome) if each == opening[1])
     run, attempt = int(opening[2]), int(opening[3])
-    return Section(suite, unquote(opening[6]), outcome, text, unquote(opening[4]), run, attempt)
+    commit, job, step = (unquote(each or "") for each in opening.group(4, 6, 7))
+    return Section(suite, job, outcome, text, commit, run, attempt, step)
 
 
 def digest_of(section: Section) -> str:
     """Return a digest of `section`; its 128 bits resist a brute-force search."""
-    fields = (section.outcome, *section.since, section.commit, section.job, section.text)
+    fields = (section.outcome, *section.since, section.commit, *_named(section), section.text)
     return sha256("\n".join(map(str, fields)).encode(errors="replace")).hexdigest()[:32]
 
 
 def opening_line(section: Section) -> str:
     """Return the hidden line before a section; without text it is the whole section."""
     digest = digest_of(section) if section.text else "none"
+    name = "|".join(map(_quoted, _named(section)))
     return (
         f"<!-- ci-eval:job {section.outcome} {section.run} {section.attempt} "
-        f"commit={quote(section.commit, safe='')} digest={digest} name={_quoted(section.job)} -->"
+        f"commit={quote(section.commit, safe='')} digest={digest} name={name} -->"
     )
+
+
+def _named(section: Section) -> tuple[str, ...]:
+    return section.key if section.step else (section.job,)
 
 
 def closing_line(digest: str) -> str:

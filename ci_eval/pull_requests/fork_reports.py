@@ -26,8 +26,9 @@ from ci_eval.pull_requests import (
 )
 from ci_eval.pull_requests.comment_options import Options, calls_for
 from ci_eval.pull_requests.comment_sections import (
+    Key,
     Section,
-    name_in_line,
+    in_line,
     read,
     with_distinct_names,
 )
@@ -265,11 +266,11 @@ class _Relay:
         unchanged.
         """
         sections = with_distinct_names(suite.sections)
-        posted = dict[tuple[str, int, str], str]()
+        posted = dict[tuple[Key, int, str], str]()
         for each in () if suite.pull.is_fork else self.own[suite.pull.number]:
             found = () if each.hidden else read(suite.name, each.body)
-            posted |= {(one.job, one.run, one.outcome): each.url for one in found}
-        keys = [(name_in_line(each.job), each.run, each.outcome) for each in sections]
+            posted |= {(one.key, one.run, one.outcome): each.url for one in found}
+        keys = [(in_line(each).key, each.run, each.outcome) for each in sections]
         shown = sections if self.is_whole else with_distinct_names(suite.doubted)
         left = [each for each, key in zip(shown, keys, strict=True) if key not in posted]
         if not left:

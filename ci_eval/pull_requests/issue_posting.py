@@ -21,7 +21,7 @@ from ci_eval.pull_requests.comment_thread import (
     posting_errors,
 )
 from ci_eval.pull_requests.github_thread import GitHubIssues
-from ci_eval.pull_requests.run_posting import Place, patience, section, warn
+from ci_eval.pull_requests.run_posting import Place, notice, patience, section, warn
 from ci_eval.records.findings import Report
 from ci_eval.reporters.issue import Issue
 from ci_eval.runtime.context import RunContext, in_gitlab
@@ -50,7 +50,7 @@ def post_notice(
 
     def written(place: Place) -> Section:
         text = f"{said.strip()}\n\n{_origin(context.env)}"
-        return Section(suite, context.job, "incomplete", text, *place[1:])
+        return notice(suite, text, place, context)
 
     _post(written, suite, options, context, wanted=wanted)
 

@@ -32,6 +32,7 @@ MAX_MEMBERS = 1000
 MAX_NAME = 100
 """Maximum length of a suite's name, as in a configuration."""
 MAX_JOB = 200
+MAX_STEP = 1_000
 MAX_GROUPS = 2_000
 """Maximum number of groups (criterion, evalset and agent) in one report."""
 MAX_WORST = 200
@@ -178,6 +179,7 @@ def checked(report: Report, shown: str) -> Report:
         raise UsageError(message, file=shown, where="meta.suite")
     for where, found, most in (
         ("meta.job", len(meta.job), MAX_JOB),
+        ("meta.step", len(meta.step), MAX_STEP),
         ("groups", len(report.groups), MAX_GROUPS),
         ("worst", len(report.worst), MAX_WORST),
     ):

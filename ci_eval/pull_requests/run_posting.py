@@ -219,7 +219,13 @@ def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -
         decision, _, rest = text.partition("\n\n")
         text = f"{decision}\n\n{note.strip()}\n\n{rest}"
     outcome: Outcome = "undecided" if report.verdict.undecided else report.verdict.outcome
-    return Section(report.meta.suite, report.meta.job, outcome, text, *place[1:])
+    meta = report.meta
+    return Section(meta.suite, meta.job, outcome, text, *place[1:], step=meta.step)
+
+
+def notice(suite: str, text: str, place: Place, context: RunContext) -> Section:
+    """Return the section of a step that left no report."""
+    return Section(suite, context.job, "incomplete", text, *place[1:], step=context.step)
 
 
 def beside_unreadable(report: Report) -> Report:

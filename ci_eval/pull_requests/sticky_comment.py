@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 from ci_eval.pull_requests.comment_layout import compose
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_sections import (
+    Key,
     Section,
     as_stored,
     joining,
@@ -107,7 +108,7 @@ class _Writer:
 
     async def post(self) -> Posted:
         """Check, write what is missing, and check again."""
-        seed = f"{self.suite}/{self.said[0].job}/{self.said[0].since}"
+        seed = f"{self.suite}/{self.said[0].key}/{self.said[0].since}"
         for pause_s in BACKOFF.pauses(MAX_WRITES, seed=seed):
             try:
                 view = await self._look()
@@ -217,5 +218,5 @@ class _Writer:
         return ""
 
 
-def _key(section: Section) -> tuple[str, tuple[int, int], str]:
-    return section.job, section.since, section.outcome
+def _key(section: Section) -> tuple[Key, tuple[int, int], str]:
+    return section.key, section.since, section.outcome

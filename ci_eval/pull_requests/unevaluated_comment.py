@@ -6,9 +6,9 @@ from urllib.parse import unquote
 
 from ci_eval.pull_requests import sticky_comment
 from ci_eval.pull_requests.comment_options import Options
-from ci_eval.pull_requests.comment_sections import Section, read
+from ci_eval.pull_requests.comment_sections import Key, Section, read
 from ci_eval.pull_requests.comment_thread import Comment, Thread
-from ci_eval.pull_requests.run_posting import Place, post_as
+from ci_eval.pull_requests.run_posting import Place, notice, post_as
 from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.reporters.markdown import marker
 from ci_eval.runtime.context import RunContext
@@ -23,7 +23,7 @@ def post(suite: str, said: str, options: Options, context: RunContext, *, wanted
     """
 
     async def say(place: Place) -> Posted:
-        section = Section(suite, context.job, "incomplete", said, *place[1:])
+        section = notice(suite, said, place, context)
         return await sticky_comment.post(place.thread, [section], options, wanted=wanted)
 
     return post_as(say, options, context)
@@ -36,19 +36,19 @@ async def post_notice(place: Place, workflow: str, said: str, options: Options) 
         PostingError: the comment was not written, or may not have been.
 
     """
-    notice = Section(_suite(workflow), "", "incomplete", said, *place[1:])
+    told = Section(_suite(workflow), "", "incomplete", said, *place[1:])
     posted = []
-    for suite, jobs in _older(await place.thread.own(), place).items():
-        sections = [replace(notice, suite=suite, job=job) for job in jobs]
+    for suite, keys in _older(await place.thread.own(), place).items():
+        sections = [replace(told, suite=suite, job=job, step=step) for job, step in keys]
         posted.append(await sticky_comment.post(place.thread, sections, options, wanted=False))
     if posted:
         return posted[0]
-    return await sticky_comment.post(place.thread, [notice], options, wanted=True)
+    return await sticky_comment.post(place.thread, [told], options, wanted=True)
 
 
-def _older(comments: list[Comment], place: Place) -> dict[str, list[str]]:
-    """Return the jobs of earlier runs that have sections in comments, by suite."""
-    found: dict[str, dict[str, None]] = {}
+def _older(comments: list[Comment], place: Place) -> dict[str, dict[Key, None]]:
+    """Return the keys of the sections of earlier runs in comments, by suite."""
+    found: dict[str, dict[Key, None]] = {}
     for comment in comments:
         named = _NAMED.fullmatch(comment.first_line)
         # Hidden comments are not updated.
@@ -58,8 +58,8 @@ def _older(comments: list[Comment], place: Place) -> dict[str, list[str]]:
         suite = unquote(named[1])
         for each in read(suite, comment.body):
             if each.since < (place.run, place.attempt):
-                found.setdefault(suite, {})[each.job] = None
-    return {suite: list(jobs) for suite, jobs in found.items()}
+                found.setdefault(suite, {})[each.key] = None
+    return found
 
 
 def first_line(workflow: str) -> str:

@@ -189,6 +189,8 @@ class RunMeta(Stored):
     """The branch that was checked out; `None` for a pull request."""
     job: str = ""
     """The CI job's name; distinguishes jobs that run the same suite on the same commit."""
+    step: str = ""
+    """The workflow, the configuration and the selection; distinguish jobs and steps of one name."""
     url: str = ""
     """The page of the workflow run or pipeline; empty outside of CI."""
     page_url: str = ""

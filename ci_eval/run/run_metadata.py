@@ -34,6 +34,7 @@ def describe(plan: Plan, context: RunContext, folder: Path) -> RunMeta:
         modified=context.clone.head is not None and not context.clone.is_unchanged,
         branch=current_branch(context.clone),
         job=context.job,
+        step=context.step,
         url=run_link(context.env),
         page_url=context.page_url or artifact_link(context.env, folder / PAGE_FILE),
         agents=agents,

@@ -39,6 +39,8 @@ class RunContext:
     """The configuration as the user named it; empty for the default one."""
     job: str = ""
     """The name of the CI job; empty outside CI."""
+    step: str = ""
+    """The workflow, the configuration and the selection; distinguish jobs and steps of one name."""
     page_url: str = ""
     """The address that `report.html` will have, if the user named it."""
     say: Callable[[str], None] = lambda _: None

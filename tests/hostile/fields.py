@@ -110,6 +110,7 @@ def _meta(put: Put, names: _Names) -> RunMeta:
         created=put("time", "2026-03-04T05:06:07+00:00"),
         version=put("version", "0.1.0"),
         job=put("job", "evaluate (small)"),
+        step=put("step", "ci.yml, ci-eval.yaml"),
         config=put("config", "evals.yaml"),
         commit=put("commit", "0123456789abcdef"),
         branch=put("branch", "main"),

@@ -151,17 +151,17 @@ def test_a_megabyte_in_every_field_is_dead_and_cut_to_size(made_of: str) -> None
 # --- Texts that are put together from these -------------------------------------------------
 
 
-def section(told: Told, job: str) -> Section:
+def section(told: Told, job: str, step: str) -> Section:
     report: Report = told.report
     text = comment(told).partition("\n")[2]
-    return Section(report.meta.suite, job, report.verdict.outcome, text, "0123456")
+    return Section(report.meta.suite, job, report.verdict.outcome, text, "0123456", step=step)
 
 
 @pytest.mark.parametrize("name", NAMES[::5])
 def test_a_comment_of_several_jobs_is_dead_and_read_back(name: str) -> None:
     text = CORPUS[name]
     told = a_report(in_all(text)), a_report(in_all(text), "passed")
-    sections = [section(told[0], text), section(told[1], f"{text} again")]
+    sections = [section(told[0], text, text), section(told[1], text, f"{text} again")]
     sections = [joining(each, ()) for each in sections]
     body = compose(sections, 65_536)
 
@@ -190,9 +190,11 @@ def test_what_a_check_run_says_of_a_commit_is_dead(batch: str) -> None:
         with named(name):
             told = a_report(in_all(CORPUS[name]))
             report = told.report.model_copy(update={"worst": tuple(told.results)})
-            output = posted_check._output(report)
-            assert_dead(str(output["summary"]), MORE)
-            lines = [posted_check._name(report), output["title"]]
+            lines = [posted_check._name(report)]
+            for failed in (None, posted_check._Made(id=1, title=CORPUS[name])):
+                output = posted_check._output(report, failed)
+                assert_dead(str(output["summary"]), MORE)
+                lines.append(str(output["title"]))
             placed = (each for each in notes(report, report.worst) if each.file)
             for each in map(posted_check._annotation, placed):
                 assert isinstance(each, dict)

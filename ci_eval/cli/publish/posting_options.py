@@ -5,7 +5,6 @@ The modules that post are imported only if something is posted.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ import click
 
 from ci_eval.cli import command_inputs
 from ci_eval.cli.shared_options import Decorator, combined
-from ci_eval.forge.ci_job import job_name
 from ci_eval.plugins.points import Reporter
 from ci_eval.pull_requests.comment_options import MODES, WHENS, Mode, Options
 from ci_eval.pull_requests.github_runner import append_outputs, not_evaluated, summarise
@@ -116,7 +114,7 @@ def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool)
     why = markdown(Secrets(context.env).text(why), _MAX_WHY)
     said = not_evaluated(why, suite=suite)
     summarise(said, context.env)
-    context = replace(context, job=job_name(context.env, given["section"]))
+    context = command_inputs.in_job(context, given)
     if isinstance(issue, Issue):
         from ci_eval.pull_requests import issue_posting
 

@@ -70,8 +70,9 @@ def test_a_file_of_another_suite_is_neither_compared_with_nor_overwritten(
     before = path(context).read_bytes()
     said = "base/line.json: holds runs of another suite, 'suite'"
 
-    with pytest.raises(BaselineError, match=said):
+    with pytest.raises(BaselineError, match=said) as caught:
         STORE.load(Lineage(), "other", context)
+    assert "set `name` to the earlier one" in caught.value.hint
     with pytest.raises(BaselineError, match=said):
         STORE.history("other", context)
     with pytest.raises(BaselineError, match=said):

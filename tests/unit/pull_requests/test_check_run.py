@@ -10,7 +10,7 @@ from servers.github import FakeGitHub, Fault, github, refusal, sha
 from support.report_language import make_report
 
 from ci_eval.forge import rest
-from ci_eval.forge.github import connected
+from ci_eval.forge.github import GitHub, connected
 from ci_eval.forge.rest import HostError
 from ci_eval.pull_requests import check_run
 from ci_eval.pull_requests.check_run import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES
@@ -36,7 +36,7 @@ def made(fake: FakeGitHub, report: Report, details: str = "") -> dict[str, Any]:
             await check_run.make(found, report, sha(10), details)
 
     asyncio.run(make())
-    [kept] = fake.check_runs
+    kept = fake.check_runs[0]
     return {**kept, "annotations": fake.annotations[kept["id"]]}
 
 
@@ -84,7 +84,7 @@ def test_it_is_of_the_commit_and_leads_to_the_job(fake: FakeGitHub) -> None:
     assert found["name"] == "ci-eval: shop · evaluate (small)"
     assert found["head_sha"] == sha(10)
     assert found["details_url"] == "https://github.com/octo/shop/runs/1"
-    assert found["external_id"] == FAILED.meta.run_id
+    assert found["external_id"].startswith(f"{FAILED.meta.run_id} failure ")
     assert "refunds" in found["output"]["summary"]
 
 
@@ -120,6 +120,58 @@ def test_the_summary_is_cut_in_bytes(fake: FakeGitHub) -> None:
     names = " / ".join(f"{'é' * 200}{number} fail 0.2" for number in range(300))
     found = made(fake, make_report(names))
     assert len(found["output"]["summary"].encode()) <= MAX_SUMMARY_BYTES
+
+
+PASSED = make_report("greets pass 0.9")
+
+
+def of_step(report: Report, step: str) -> Report:
+    return report.model_copy(update={"meta": report.meta.model_copy(update={"step": step})})
+
+
+def test_a_step_that_passed_does_not_hide_one_of_the_same_name_that_failed(
+    fake: FakeGitHub,
+) -> None:
+    failed = made(fake, of_step(FAILED, "nightly.yml"))
+    found = made(fake, of_step(PASSED, "ci.yml"))
+    assert found["name"] == failed["name"]
+    assert found["conclusion"] == "failure"
+    assert found["output"]["title"].startswith("another step with this name: failed: ")
+    assert "did not fail, but another step did" in found["output"]["summary"]
+    # Once the other one passes, both do.
+    assert made(fake, of_step(PASSED, "nightly.yml"))["conclusion"] == "success"
+    assert made(fake, of_step(PASSED, "ci.yml"))["conclusion"] == "success"
+
+
+def test_a_step_that_runs_again_replaces_its_own_check_run(fake: FakeGitHub) -> None:
+    made(fake, of_step(FAILED, "ci.yml"))
+    assert made(fake, of_step(PASSED, "ci.yml"))["conclusion"] == "success"
+
+
+@pytest.mark.parametrize("elsewhere", ["name", "commit", "author"])
+def test_other_check_runs_make_none_fail(fake: FakeGitHub, elsewhere: str) -> None:
+    name = "lint" if elsewhere == "name" else "ci-eval: shop"
+    external_id = "" if elsewhere == "author" else "run-1 failure 0123456789abcdef"
+    commit = sha(11) if elsewhere == "commit" else sha(10)
+    fake.add_check_run(commit, None, name=name, external_id=external_id, conclusion="failure")
+    assert made(fake, PASSED)["conclusion"] == "success"
+
+
+def test_a_step_that_fails_at_the_same_moment_is_not_hidden(
+    fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = GitHub.post
+
+    async def later(self: GitHub, *arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(GitHub, "post", post)
+        await check_run.make(self, of_step(FAILED, "nightly.yml"), sha(10), "")
+        return await post(self, *arguments, **options)
+
+    monkeypatch.setattr(GitHub, "post", later)
+    found = made(fake, of_step(PASSED, "ci.yml"))
+    assert len(fake.check_runs) == 2
+    assert found["conclusion"] == "failure"
+    assert found["output"]["title"].startswith("another step with this name: failed: ")
 
 
 def test_without_permission_the_missing_one_is_named(fake: FakeGitHub) -> None:

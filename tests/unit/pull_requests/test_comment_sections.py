@@ -58,6 +58,7 @@ SECTIONS = st.builds(
     commit=st.sampled_from([OLD, NEW, "", "-->"]),
     run=st.integers(1, 9),
     attempt=st.integers(1, 3),
+    step=st.just("nightly.yml, ci-eval.yaml") | NAMES,
 )
 
 
@@ -73,8 +74,8 @@ def test_a_section_alone_is_read_back_as_it_was_written(written: Section) -> Non
 def test_of_many_all_is_read_back_but_what_is_not_shown(some: list[Section], one: Section) -> None:
     found = read("shop", body(*some, one))
     expected = merged([*some, one])
-    assert {(each.job, each.since, each.outcome, each.commit) for each in found} == {
-        (each.job, each.since, each.outcome, each.commit) for each in expected
+    assert {(each.key, each.since, each.outcome, each.commit) for each in found} == {
+        (each.key, each.since, each.outcome, each.commit) for each in expected
     }
     assert compose(found, LIMIT) == body(*some, one)
 
@@ -83,7 +84,7 @@ def test_of_many_all_is_read_back_but_what_is_not_shown(some: list[Section], one
 def test_the_order_in_which_sections_of_different_age_are_joined_makes_no_difference(
     some: list[Section],
 ) -> None:
-    assume(len({(each.job, each.since) for each in some}) == len(some))
+    assume(len({(each.key, each.since) for each in some}) == len(some))
     assert merged(some) == merged(reversed(some)) == merged([*merged(some), *some])
 
 
@@ -153,6 +154,44 @@ def test_numbers_are_as_long_as_those_that_ci_counts_upwards() -> None:
     """The jobs of gitlab.com have eleven digits, and tell attempts apart there."""
     written = section(run=10**18 - 1, attempt=10**18 - 1)
     assert read("shop", body(written)) == (written,)
+
+
+# --- Steps and workflows with the same job ------------------------------------------------------
+
+
+def test_steps_of_a_job_replace_only_their_own_sections() -> None:
+    bad, good = (section("evaluate", step=f"ci.yml, ci-eval.yaml, --agent {a}") for a in "ab")
+    failed = replace(bad, outcome="failed")
+    assert merged([failed, good]) == (failed, good)
+    again = replace(bad, run=8)
+    assert merged([failed, good, again]) == (again, good)
+
+
+def test_steps_of_a_job_are_told_apart_by_their_names_and_a_single_one_is_not() -> None:
+    steps = [section(step=f"{name}.yml, ci-eval.yaml") for name in ("ci", "nightly")]
+    shown = body(replace(steps[0], outcome="failed"), steps[1], section("other", step="x"))
+    name = "<code>evaluate</code> (<code>{}.yml, ci-eval.yaml</code>)"
+    assert f"failed in 1 of 3 jobs**: {name.format('ci')}." in shown
+    assert f"✅ {name.format('nightly')} passed" in shown
+    assert "✅ <code>other</code> passed" in shown
+
+
+def test_a_section_that_names_no_step_is_replaced_by_a_newer_one_of_its_job() -> None:
+    older = section("evaluate", "failed")
+    newer = section("evaluate", run=8, step="ci.yml, ci-eval.yaml")
+    other = section("other", run=8, step="ci.yml, ci-eval.yaml")
+    assert merged([older, newer]) == merged([newer, older]) == (newer,)
+    assert merged([older, other]) == (older, other)
+    assert merged([replace(older, run=9), newer]) == (replace(older, run=9), newer)
+
+
+def test_a_section_of_an_earlier_version_is_read() -> None:
+    line = (
+        f"<!-- ci-eval:job failed 7 1 commit={NEW} "
+        "digest=31640cd28cd93544ad92ba2dfbb782c6 name=evaluate (small) -->"
+    )
+    earlier = section("evaluate (small)", "failed", text="It failed.")
+    assert opening_line(earlier) == line
 
 
 # --- What is shown ------------------------------------------------------------------------------
@@ -273,8 +312,9 @@ def test_the_name_of_a_job_is_shown_as_text() -> None:
 # --- Size ---------------------------------------------------------------------------------------
 
 
-def long(job: str, outcome: Outcome, kept: int, more: int) -> Section:
-    return section(job, outcome, text=f"{ALERT}\n\n{'k' * kept}\n\n{MORE}\n\n{'m' * more}")
+def long(job: str, outcome: Outcome, kept: int, more: int, **given: Any) -> Section:
+    text = f"{ALERT}\n\n{'k' * kept}\n\n{MORE}\n\n{'m' * more}"
+    return section(job, outcome, text=text, **given)
 
 
 def test_first_the_rest_of_what_passed_is_left_out() -> None:
@@ -327,10 +367,11 @@ def test_what_an_agent_says_is_not_taken_for_the_line_before_the_rest() -> None:
 
 @pytest.mark.parametrize("outcome", ["passed", "failed", "incomplete"])
 @pytest.mark.parametrize("name", ["evaluate (gemini-2.5-flash, 3.12, {})", "--> <" * 30 + "{}"])
-def test_a_whole_matrix_has_room(outcome: Outcome, name: str) -> None:
+@pytest.mark.parametrize("step", ["", "ci.yml, ci-eval.yaml", "--agent <" * 30])
+def test_a_whole_matrix_has_room(outcome: Outcome, name: str, step: str) -> None:
     every = [
         replace(
-            long(name.format(number), outcome, 2000, 20_000),
+            long(name.format(number), outcome, 2000, 20_000, step=step),
             run=10**19,
             attempt=999,
             commit=NEW if number else OLD,

@@ -325,12 +325,27 @@ def failing(job: str) -> Report:
     return failed.model_copy(update={"meta": found.meta})
 
 
+def of_step(found: Report, name: str) -> Report:
+    return found.model_copy(update={"meta": found.meta.model_copy(update={"step": name})})
+
+
 def test_a_matrix_of_many_jobs_is_written_once(fake: FakeGitHub, step: Publisher) -> None:
     jobs = [f"evaluate ({number})" for number in range(40)]
     step.left(*(report(job=job) for job in jobs))
     assert len(step.relay().told) == 40
     assert len(fake.writes()) == 1
     assert sorted(each.job for each in read("shop", fake.bodies(7)[0])) == sorted(jobs)
+
+
+def test_steps_of_a_job_keep_their_names_and_are_posted_once(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    of_the_repository(fake)
+    step.left(*(of_step(failing("evaluate"), f"{name}.yml") for name in ("a", "b")))
+    assert statuses(step.relay()) == ["created", "created"]
+    sections = read("shop", fake.bodies(7)[0])
+    assert [each.key for each in sections] == [("evaluate", "a.yml"), ("evaluate", "b.yml")]
+    assert statuses(step.relay()) == ["unchanged", "unchanged"]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
