@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from ci_eval.pull_requests import sticky_comment
 from ci_eval.pull_requests.comment_options import Options
-from ci_eval.pull_requests.comment_sections import Key, Section, read
+from ci_eval.pull_requests.comment_sections import Key, Section, in_line, read
 from ci_eval.pull_requests.comment_thread import Comment, Thread
 from ci_eval.pull_requests.run_posting import Place, notice, post_as
 from ci_eval.pull_requests.sticky_comment import Posted
@@ -17,14 +17,21 @@ _NAMED = re.compile(r"<!-- ci-eval:v1 id=(.*) -->")
 
 
 def post(suite: str, said: str, options: Options, context: RunContext, *, wanted: bool) -> Posted:
-    """Post the notice as this job's section of the comment; report failures as warnings.
+    """Post the notice as this step's section of the comment; report failures as warnings.
 
-    Creates a comment only if `wanted`.
+    Creates a comment only if `wanted`.  If the `suite` is unknown, hence empty, an earlier section
+    of the step says which it was.
     """
 
     async def say(place: Place) -> Posted:
-        section = notice(suite, said, place, context)
-        return await sticky_comment.post(place.thread, [section], options, wanted=wanted)
+        section, posted = notice(suite, said, place, context), Posted("none")
+        if suite:
+            return await sticky_comment.post(place.thread, [section], options, wanted=wanted)
+        for each, keys in _older(await place.thread.own(), place).items():
+            if in_line(section).key in keys:
+                sections = [replace(section, suite=each)]
+                posted = await sticky_comment.post(place.thread, sections, options, wanted=False)
+        return posted
 
     return post_as(say, options, context)
 

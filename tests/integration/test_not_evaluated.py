@@ -249,6 +249,22 @@ def test_a_configuration_that_cannot_be_read_is_of_no_suite(project: Project, fa
     assert "more problem" in summary
 
 
+def test_a_configuration_that_can_no_longer_be_read_leaves_no_older_verdict(
+    project: Project, fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+):
+    project.config(WITH_AGENT.replace("env: [SHOP_KEY]", "env: {SHOP_KEY: x}"))
+    project.ci_eval("run", "--comment", "update")
+    project.ci_eval("run", "--comment", "update", "--section", "other")
+
+    monkeypatch.setenv("GITHUB_RUN_ID", "78")
+    project.config("name: shop\nagents: {}\nnonsense: 1\n")
+    assert project.ci_eval("run", "--comment", "update").code == 4
+    [body] = fake.bodies()
+    assert "> **Not evaluated:** " in body
+    outcomes = {each.job: each.outcome for each in read("shop", body)}
+    assert outcomes == {"": "incomplete", "other": "failed"}
+
+
 def test_what_is_wrong_is_told_without_a_secret(
     project: Project, fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
 ):

@@ -104,7 +104,7 @@ def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool)
     """Post that a run of `config` left no report, so that no older report looks current.
 
     With `is_news`, a comment is created if there is none.  If the configuration itself is wrong,
-    the suite is unknown, and comments are left unchanged.
+    the suite is unknown, and only an earlier section of the same step is updated.
     """
     options, context, suite = wanted(given), command_inputs.context_of(Path(config)), ""
     issue: Reporter | None = None
@@ -119,9 +119,8 @@ def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool)
         from ci_eval.pull_requests import issue_posting
 
         issue_posting.post_notice(suite, said, issue, context, wanted=is_news)
-    if options.mode == "off" or not suite:
-        status = "off" if options.mode == "off" else "none"
-        _set_outputs(status, "", context)
+    if options.mode == "off":
+        _set_outputs("off", "", context)
         return
 
     from ci_eval.pull_requests import unevaluated_comment
