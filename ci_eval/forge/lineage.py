@@ -198,17 +198,14 @@ def from_fork(env: Mapping[str, str]) -> bool:
 
 
 def is_target_checkout(clone: Clone) -> bool:
-    """Return True if the target branch is checked out although the event is of a pull request.
+    """Return True if `pull_request_target` checked out what it does by default: no change.
 
-    `pull_request_target` does so by default.
+    With `pull_request`, somebody asked for the target branch, perhaps to compare both.
     """
-    env, payload = clone.env, event(clone.env)
-    if event_text(payload, "pull_request", "state") in ("", "closed"):
+    if event_of(clone.env) != "pull_request_target":
         return False
-    targets = [event_text(payload, "pull_request", "base", "sha")]
-    if event_of(env) == "pull_request_target":
-        targets.append(env.get("GITHUB_SHA", ""))
-    return clone.head in targets and clone.is_unchanged
+    is_open = event_text(event(clone.env), "pull_request", "state") == "open"
+    return is_open and clone.head == clone.env.get("GITHUB_SHA") and clone.is_unchanged
 
 
 def event_text(payload: Any, *path: str) -> str:
