@@ -18,7 +18,7 @@ from ci_eval.cli import main as cli
 from ci_eval.cli.exit_codes import complain, guarded
 from ci_eval.cli.run.finishing import finished
 from ci_eval.pull_requests.github_runner import annotate, publish
-from ci_eval.records.errors import ExitCode, Problem, UsageError
+from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.run.report_assembly import clear
 from ci_eval.run_files.file_names import REPORT_FOLDER
 from ci_eval.runtime import isolation
@@ -65,15 +65,14 @@ def main() -> int:
 
 def _run(env: Mapping[str, str]) -> int:
     command = read_inputs(env)
-    remarks = [each for each in command.problems if each.severity == "warning"]
-    annotate(remarks, env)
-    console.say_problems(remarks)
     try:
         _become_owner(env)
     except UsageError as exc:
         return complain(exc, env, as_json=False)
-    if errors := [each for each in command.problems if each.severity == "error"]:
-        return _refuse(command, UsageError(problems=errors), env)
+    if any(problem.severity == "error" for problem in command.problems):
+        return _refuse(command, UsageError(problems=command.problems), env)
+    annotate(command.problems, env)
+    console.say_problems(command.problems)
     os.chdir(command.folder)
     return cli.main(command.arguments)
 
@@ -90,7 +89,7 @@ def _refuse(command: Command, error: UsageError, env: Mapping[str, str]) -> int:
             clear(folder)
             raise error
 
-        with suppress(UsageError):
+        with suppress(CiEvalError):
             finished(refuse, given["config"], folder, given)
     else:
         publish(None, command.folder / REPORT_FOLDER, ExitCode.USAGE_ERROR, env, ())
