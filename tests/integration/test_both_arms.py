@@ -1,6 +1,7 @@
 """The change against its merge base in one job, by the command, with real agents and git."""
 
 import json
+import re
 import socket
 import sys
 import venv
@@ -381,19 +382,19 @@ def test_without_stored_runs_thresholds_decide_what_a_schedule_runs(suite):
 
 
 def test_a_run_that_stops_early_is_compared_with_the_merge_base_all_the_same(suite):
-    broken = "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"
+    broken = "def answer(text):\n    return 'no' if text[-2:] in ('39',) else 'yes'\n"
     config = CONFIG.replace("store: file", "store: merge_base")
-    suite.begin(5, **{"ci-eval.yaml": config, "bot.py": broken})
+    suite.begin(40, **{"ci-eval.yaml": config, "bot.py": broken})
     suite.commit("nothing changes", **{"bot.py": f"{broken}# the same\n"})
 
-    ended = suite.ci_eval("run", "-x")
+    ended = suite.ci_eval("run", "-x")  # only the last case fails
 
     assert ended.code == 0
     assert "PASSED, for the part of the suite that was run" in ended.out
-    suite.commit("another fails", **{"bot.py": broken.replace("'3' in text", "text[-1] in '03'")})
+    suite.commit("the first fails, too", **{"bot.py": broken.replace("('39',)", "('39', ' 0')")})
     ended = suite.ci_eval("run", "-x")
     assert ended.code == 6
-    assert "stopped after 4 trials, because of --maxfail" in ended.out
+    assert re.search(r"stopped after \d+ trials?, because of --maxfail", ended.out)
     assert "c0" in ended.out
 
 
