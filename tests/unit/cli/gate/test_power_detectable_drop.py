@@ -106,7 +106,7 @@ def test_the_smallest_number_that_is_good_is_found():
 
 # --- Beside the test itself -------------------------------------------------------------------
 
-CASES, RUNS, REPEATS, SIMULATED = 40, 5, 3, 100
+CASES, RUNS, REPEATS, SIMULATED = 40, 5, 3, 200
 DAY = PRIOR_SHARE * 0.43
 """What a day adds: trials that pass 60 to 80 % vary by 0.40 to 0.49."""
 ONCE = GateOptions(on_inconclusive="warn")
