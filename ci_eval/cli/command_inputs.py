@@ -32,7 +32,7 @@ from ci_eval.run.requirements import absent
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FILE, RUN_FILE, TRACES_FILE
 from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import read_run
-from ci_eval.runtime.clone import top_of
+from ci_eval.runtime.clone import from_top, top_of
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained, similar_path
 from ci_eval.text.redact import Secrets
@@ -148,8 +148,7 @@ def planned(
 def in_job(context: RunContext, options: Mapping[str, Any]) -> RunContext:
     """Return the context with what identifies the job, and the step in it, in comments."""
     config = context.root / Path(context.config).name
-    path = Path(os.path.relpath(config, top_of(context.root) or Path.cwd())).as_posix()
-    step = filter(None, (workflow_name(context.env), path, selection(options)))
+    step = filter(None, (workflow_name(context.env), from_top(config), selection(options)))
     job = job_name(context.env, options.get("section", ""))
     return replace(context, job=job, step=", ".join(step))
 

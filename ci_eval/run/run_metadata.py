@@ -1,6 +1,5 @@
 """Metadata of a run: everything that all its trials share."""
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -14,7 +13,7 @@ from ci_eval.records.cases import Json, Record
 from ci_eval.records.results import RunMeta
 from ci_eval.run.plan import Plan
 from ci_eval.run_files.file_names import PAGE_FILE
-from ci_eval.runtime.clone import top_of
+from ci_eval.runtime.clone import from_top
 from ci_eval.runtime.context import RunContext
 
 
@@ -29,7 +28,7 @@ def describe(plan: Plan, context: RunContext, folder: Path) -> RunMeta:
         created=created.isoformat(timespec="seconds"),
         version=__version__,
         config=config.shown,
-        config_from_top=_from_top(context.root / config.path.name) if run_link(context.env) else "",
+        config_from_top=from_top(context.root / config.path.name) if run_link(context.env) else "",
         commit=context.clone.head,
         modified=context.clone.head is not None and not context.clone.is_unchanged,
         branch=current_branch(context.clone),
@@ -61,12 +60,6 @@ def describe(plan: Plan, context: RunContext, folder: Path) -> RunMeta:
             if (missing := config.agents[name].missing(context.env))
         },
     )
-
-
-def _from_top(path: Path) -> str:
-    """Return the path of a file from the top of its repository; empty without a repository."""
-    top = top_of(path.parent)
-    return os.path.relpath(path, top).replace(os.sep, "/") if top else ""
 
 
 def _given(options: Record) -> dict[str, Json]:

@@ -204,6 +204,14 @@ def top_of(folder: Path) -> Path | None:
     return found[0] if found else None
 
 
+def from_top(path: Path) -> str:
+    """Return a file's path from the top of its work tree, else from the working directory.
+
+    Unlike `Clone.inside`, it also serves files that are in no clone.
+    """
+    return Path(os.path.relpath(path, top_of(path.parent) or Path.cwd())).as_posix()
+
+
 def _nearest(folder: Path) -> tuple[Path, Path] | None:
     """Return the top of the nearest work tree, and its git directory."""
     folder = Path(os.path.normpath(folder.absolute()))

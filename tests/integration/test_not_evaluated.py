@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.github import REPOSITORY, FakeGitHub, github, sha
+from servers.github import FakeGitHub, sha
 from support.agent_sessions import LONG_S, waits_for
 from support.project import GREETS, Project
+from support.pull_request_step import pull_request_step
 
 from ci_eval.cli import action
 from ci_eval.pull_requests.comment_sections import read
@@ -57,21 +58,12 @@ def project(
 @pytest.fixture
 def fake(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
     """Return GitHub with a pull request of which a step here is."""
-    event = project.folder / "event.json"
-    pull = {"number": 1, "head": {"sha": sha(10), "repo": {"full_name": REPOSITORY}}}
-    event.write_text(json.dumps({"pull_request": pull, "repository": {"full_name": REPOSITORY}}))
-    with github() as found:
-        found.add_pull()
-        given = {
-            "GITHUB_EVENT_NAME": "pull_request",
-            "GITHUB_EVENT_PATH": str(event),
-            "GITHUB_RUN_ID": "77",
-            "GITHUB_SHA": sha(11),
-            "GITHUB_STEP_SUMMARY": str(project.folder / "step-summary.md"),
-            "GITHUB_OUTPUT": str(project.folder / "step-outputs"),
-        }
-        for name, value in (found.env | given).items():
-            monkeypatch.setenv(name, value)
+    env = {
+        "GITHUB_SHA": sha(11),
+        "GITHUB_STEP_SUMMARY": str(project.folder / "step-summary.md"),
+        "GITHUB_OUTPUT": str(project.folder / "step-outputs"),
+    }
+    with pull_request_step(project.folder, monkeypatch, **env) as found:
         yield found
 
 

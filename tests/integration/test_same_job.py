@@ -1,12 +1,12 @@
 """Several evaluations of one suite by jobs of the same name: none hides what another found."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers.github import REPOSITORY, FakeGitHub, github, sha
+from servers.github import REPOSITORY, FakeGitHub
 from support.project import GREETS, REFUNDS, Project, changed
+from support.pull_request_step import pull_request_step
 
 from ci_eval.pull_requests.comment_sections import read
 
@@ -38,20 +38,9 @@ def project(
 @pytest.fixture
 def fake(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
     """Return GitHub with a pull request of which a step here is."""
-    event = project.folder / "event.json"
-    pull = {"number": 1, "head": {"sha": sha(10), "repo": {"full_name": REPOSITORY}}}
-    event.write_text(json.dumps({"pull_request": pull, "repository": {"full_name": REPOSITORY}}))
-    with github() as found:
-        found.add_pull()
-        given = {
-            "GITHUB_EVENT_NAME": "pull_request",
-            "GITHUB_EVENT_PATH": str(event),
-            "GITHUB_RUN_ID": "77",
-            "GITHUB_JOB": "evaluate",
-            "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/ci.yml@refs/pull/1/merge",
-        }
-        for name, value in (found.env | given).items():
-            monkeypatch.setenv(name, value)
+    ref = f"{REPOSITORY}/.github/workflows/ci.yml@refs/pull/1/merge"
+    env = {"GITHUB_JOB": "evaluate", "GITHUB_WORKFLOW_REF": ref}
+    with pull_request_step(project.folder, monkeypatch, **env) as found:
         yield found
 
 
