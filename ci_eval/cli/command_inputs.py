@@ -15,7 +15,6 @@ from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.config.selection import Selection
 from ci_eval.config.validated_config import Config
 from ci_eval.forge.ci_job import job_name, selection, workflow_name
-from ci_eval.gate.decide import NOT_RUN
 from ci_eval.llm.gateway.gateway_clients import gateway_options, with_models
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.cases import Status
@@ -240,8 +239,8 @@ def _not_run(folder: Path, run_id: str) -> Confirmation:
         report = read_report(path, shown=str(path))
         for each in report.verdict.reasons if report.meta.run_id == run_id else ():
             if each.kind == "unconfirmed":
-                why, needs_base = each.message.removeprefix(NOT_RUN), each.severity != "info"
-                return NOT_CONFIRMED._replace(unconfirmed=why, base_is_new=not needs_base)
+                why, is_new = report.verdict.unconfirmed, each.severity == "info"
+                return NOT_CONFIRMED._replace(unconfirmed=why, base_is_new=is_new)
     return NOT_CONFIRMED
 
 

@@ -30,8 +30,6 @@ from ci_eval.records.results import Tier
 from ci_eval.run_files.report_phrases import MAX_NAMED, listed, named, named_shards
 from ci_eval.text.templates import counted, plain
 
-NOT_RUN = "the merge base could not be run: "
-"""The beginning of the reason that says why; reports of stored runs are searched for it."""
 _MISSING: dict[str, tuple[ReasonSeverity, str]] = {
     "pass": ("info", "nothing was compared"),
     "threshold": ("info", "judged by thresholds alone"),
@@ -104,6 +102,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
         by_threshold=by_threshold,
         reasons=tuple(reasons),
         undecided=undecided,
+        unconfirmed=unconfirmed,
     )
 
 
@@ -273,7 +272,8 @@ class _Gate:
         severity: ReasonSeverity = "info"
         if self.needs_base:
             severity = "blocks" if self.options.on_inconclusive == "fail" else "warns"
-        return reason("unconfirmed", severity, f"{NOT_RUN}{self.unconfirmed}")
+        message = f"the merge base could not be run: {self.unconfirmed}"
+        return reason("unconfirmed", severity, message)
 
     def missing_baseline(self, comparison: Comparison | None) -> Iterator[Reason]:
         """Yield the consequence of a missing baseline, as `gate.on_missing` sets it."""

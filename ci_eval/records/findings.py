@@ -322,6 +322,8 @@ class Verdict(Stored):
     reasons: tuple[Reason, ...] = ()
     undecided: str = ""
     """What would decide it if it passed although something may have regressed; otherwise empty."""
+    unconfirmed: str = ""
+    """Why the merge base could not be run, if it was to be."""
 
 
 class Counts(Stored):
