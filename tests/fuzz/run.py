@@ -12,16 +12,18 @@ and it is replayed with the tests from then on.
 """
 
 import argparse
+import io
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[1])]
@@ -32,7 +34,8 @@ MAX_LENGTH = 50_000
 TIMEOUT_S, RSS_LIMIT_MB = 10, 500
 MOST_INPUTS = 3000
 """How many inputs one process takes: what atheris keeps of each counts as memory, too."""
-_DONE = re.compile(r"^Done (\d+) ", re.MULTILINE)
+_DONE = re.compile(r"^#(\d+)\s+DONE\s+cov: ", re.MULTILINE)
+"""How libFuzzer ends if it saw which lines ran."""
 
 
 def main() -> int:
@@ -42,23 +45,18 @@ def main() -> int:
     asked.add_argument("--jobs", type=int, default=1, help="so many targets at once")
     asked.add_argument("--seed", type=int, default=0, help="of chance; 0: another one each time")
     asked.add_argument("--replay", action="store_true", help="run the corpus once")
-    asked.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     asked.add_argument("targets", nargs="*", metavar="TARGET")
     options = asked.parse_args()
-    if options.one:
-        return _fuzz_here(*options.targets, options.seconds, options.seed)
-    from fuzz.targets import TARGETS
-
-    given = [Path(each) for each in options.targets if each not in TARGETS]
-    names = [each for each in options.targets if each in TARGETS] or list(TARGETS)
+    # Importing the targets comes later: atheris has to watch.
+    targets = sorted(each.name for each in CORPUS.iterdir())
+    given = [Path(each) for each in options.targets if each not in targets]
+    names = [each for each in options.targets if each in targets] or targets
     if options.replay:
         return _replay(names, given)
     if given:
-        asked.error(f"no target is called {given[0]}: there are {', '.join(TARGETS)}")
+        asked.error(f"no target is called {given[0]}: there are {', '.join(targets)}")
     seconds = max(1, options.seconds // len(names))
-    with ThreadPoolExecutor(options.jobs) as jobs:
-        ended = jobs.map(lambda name: _fuzz(name, seconds, options.seed), names)
-        failed = [name for name, is_good in zip(names, ended, strict=True) if not is_good]
+    failed = _fuzz(names, seconds, options.jobs, options.seed)
     print(f"{len(names)} targets, found something in: {', '.join(failed) or 'none'}")
     return 1 if failed else 0
 
@@ -82,34 +80,86 @@ def replay(name: str, data: bytes) -> None:
         attempt(TARGETS[name], path)
 
 
-def _fuzz(name: str, seconds: int, seed: int) -> bool:
-    """Fuzz a target in processes of its own, one after the other; say whether nothing was found."""
-    started, inputs = time.monotonic(), 0
-    while (left := int(started + seconds - time.monotonic())) > 0 or not inputs:
-        limits = ("--seconds", str(max(left, 1)), "--seed", str(seed))
-        # libFuzzer ends itself, also where an input hangs.
-        command = [sys.executable, __file__, "--one", *limits, name]
-        ended = subprocess.run(command, capture_output=True, check=False)
-        lines = ended.stderr.decode(errors="replace").splitlines()
-        said = "\n".join(line for line in lines if not line.startswith("INFO: Instr"))
-        runs = _DONE.search(said)
-        if ended.returncode or not runs:
-            took = time.monotonic() - started
-            print(f"{name}: exit code {ended.returncode} after {took:.0f} s", flush=True)
-            print(said[-6000:], flush=True)
-            return False
-        inputs += int(runs[1])
-        seed = seed and seed + 1
-    print(f"{name}: {inputs:,} inputs in {seconds} s, nothing found", flush=True)
-    return True
+def _fuzz(names: list[str], seconds: int, jobs: int, seed: int) -> list[str]:
+    """Fuzz targets, `jobs` at once and each for so long; return those where something was found.
 
-
-def _fuzz_here(name: str, seconds: int, seed: int) -> int:
+    Every process is forked from this one, as importing with atheris takes longer than many a target
+    is fuzzed for.
+    """
     import atheris
 
-    with atheris.instrument_imports(include=["ci_eval"]):
-        from fuzz.targets import TARGETS, attempt, name_of
+    with redirect_stderr(io.StringIO()), atheris.instrument_imports(include=["ci_eval"]):
+        import fuzz.targets  # noqa: F401 - the processes have it
+    waiting = [_Fuzzing(name, seconds, seed) for name in names]
+    running: dict[int, _Fuzzing] = {}
+    failed = []
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            begun = waiting.pop(0)
+            running[begun.fork()] = begun
+        child, status = os.wait()
+        ended = running.pop(child)
+        if not ended.is_good(os.waitstatus_to_exitcode(status)):
+            failed.append(ended.name)
+        elif ended.left:
+            waiting.insert(0, ended)
+    return failed
+
+
+@dataclass
+class _Fuzzing:
+    """A target that is fuzzed in processes of its own, one after the other."""
+
+    name: str
+    seconds: int
+    seed: int
+    inputs: int = 0
+    started: float | None = None
+    said: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
+
+    @property
+    def left(self) -> int:
+        """The seconds that are left."""
+        spent = time.monotonic() - self.started if self.started else 0
+        return max(int(self.seconds - spent), 0)
+
+    def fork(self) -> int:
+        """Begin a process, and return its id."""
+        self.started = self.started or time.monotonic()
+        self.said.seek(0)
+        self.said.truncate()
+        child = os.fork()
+        if not child:
+            for descriptor in (1, 2):
+                os.dup2(self.said.fileno(), descriptor)
+            _fuzz_here(self.name, max(self.left, 1), self.seed)
+            os._exit(0)  # libFuzzer ends the process itself: this is never reached
+        return child
+
+    def is_good(self, code: int) -> bool:
+        """Count what a process did that ended with `code`; say whether nothing was found."""
+        self.said.seek(0)
+        said = self.said.read().decode(errors="replace")
+        runs = _DONE.search(said)
+        if code or not runs:
+            took = time.monotonic() - (self.started or 0)
+            print(f"{self.name}: exit code {code} after {took:.0f} s", flush=True)
+            print(said[-6000:], flush=True)
+            return False
+        self.inputs += int(runs[1])
+        self.seed = self.seed and self.seed + 1
+        if not self.left:
+            print(
+                f"{self.name}: {self.inputs:,} inputs in {self.seconds} s, nothing found",
+                flush=True,
+            )
+        return True
+
+
+def _fuzz_here(name: str, seconds: int, seed: int) -> None:
+    import atheris
     from fuzz.mutating import Mutator
+    from fuzz.targets import TARGETS, attempt, name_of
 
     target = TARGETS[name]
 
@@ -145,7 +195,6 @@ def _fuzz_here(name: str, seconds: int, seed: int) -> int:
         ]
         atheris.Setup(arguments, one, custom_mutator=mutator)
         atheris.Fuzz()
-    return 0
 
 
 def _words(name: str) -> tuple[str, ...]:
