@@ -14,8 +14,6 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.between_runs import PRIOR_RUNS, PRIOR_SHARE
 from ci_eval.gate.both_arms import LOOKS, ArmDrops
 from ci_eval.gate.compare import compare
-from ci_eval.records.results import Score, TrialResult
-from ci_eval.records.trials import TrialKey
 from ci_eval.run_files.score_cell import Cell
 from ci_eval.run_files.score_column import Column
 from ci_eval.run_files.score_table import Columns, Past
@@ -115,13 +113,11 @@ ONCE = GateOptions(on_inconclusive="warn")
 def scored(*rounds):
     """Return the columns of a run: for each round a row of repeats for each case."""
     found = Columns()
+    column = found.column(("a", "e", "c"))
     for number, values in enumerate(rounds):
         for case, row in enumerate(values):
-            for repeat, value in enumerate(row):
-                key = TrialKey(agent="a", evalset="e", case=str(case), repeat=repeat)
-                score = Score(criterion="ci/c", name="c", status="passed", value=float(value))
-                result = TrialResult(key=key, status="passed", scores=(score,), round=number)
-                found.add(result)
+            for value in row:
+                column.add(str(case), float(value), unit=number)
     return found
 
 
