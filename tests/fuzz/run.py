@@ -89,7 +89,7 @@ def _fuzz(names: list[str], seconds: int, jobs: int, seed: int) -> list[str]:
     import atheris
 
     with redirect_stderr(io.StringIO()), atheris.instrument_imports(include=["ci_eval"]):
-        import fuzz.targets  # noqa: F401 - the processes have it
+        import fuzz.targets  # noqa: F401 - forked processes use it
     waiting = [_Fuzzing(name, seconds, seed) for name in names]
     running: dict[int, _Fuzzing] = {}
     failed = []
@@ -103,6 +103,9 @@ def _fuzz(names: list[str], seconds: int, jobs: int, seed: int) -> list[str]:
             failed.append(ended.name)
         elif ended.left:
             waiting.insert(0, ended)
+        else:
+            done = f"{ended.inputs:,} inputs in {seconds} s"
+            print(f"{ended.name}: {done}, nothing found", flush=True)
     return failed
 
 
@@ -148,11 +151,6 @@ class _Fuzzing:
             return False
         self.inputs += int(runs[1])
         self.seed = self.seed and self.seed + 1
-        if not self.left:
-            print(
-                f"{self.name}: {self.inputs:,} inputs in {self.seconds} s, nothing found",
-                flush=True,
-            )
         return True
 
 
