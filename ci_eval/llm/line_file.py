@@ -110,7 +110,7 @@ class LineFile:
             message = f"{self.shown} is larger than {MAX_BYTES >> 20} MiB, the limit of cassettes"
             raise UsageError(message, hint=_HINT)
         at = self.incomplete = 0
-        with os.fdopen(self._descriptor(), "rb") as file:
+        with os.fdopen(self._opened(os.O_RDONLY), "rb") as file:
             self._read = os.fstat(file.fileno())
             for number, line in enumerate(_lines(file)):
                 if number == 0:
@@ -125,7 +125,7 @@ class LineFile:
 
     def line(self, at: int, length: int) -> bytes:
         """Return the line at an offset; another process may have replaced the file."""
-        file = self._descriptor()
+        file = self._opened(os.O_RDONLY)
         try:
             os.lseek(file, at, os.SEEK_SET)
             return os.read(file, length)
@@ -170,24 +170,18 @@ class LineFile:
                 file.writelines(arranged(line for _, line in self.lines()))
             draft.replace(self._path)
 
-    def _descriptor(self) -> int:
-        """Open the file for reading, without waiting for the writer of a pipe.
+    def _opened(self, flags: int) -> int:
+        """Open the file, without waiting for the other end of a pipe.
 
         Raises:
             UsageError: it is not a regular file.
 
         """
-        file = os.open(self._path, os.O_RDONLY | _NONBLOCK | getattr(os, "O_BINARY", 0))
-        try:
-            self._check_regular(file)
-        except BaseException:
-            os.close(file)
-            raise
-        return file
-
-    def _check_regular(self, file: int) -> None:
+        file = os.open(self._path, flags | _NONBLOCK | getattr(os, "O_BINARY", 0), 0o644)
         if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
             raise UsageError("is not a file", file=self.shown)
+        return file
 
     def _check_head(self, line: bytes) -> None:
         pattern = rb'\{"' + re.escape(self._format).encode() + rb'":([0-9]{1,9})[,}]'
@@ -210,31 +204,22 @@ class LineFile:
     @contextmanager
     def _locked(self) -> Iterator[int]:
         """Open the file for appending, with the lock held."""
-        file = self._open_locked()
-        while not self._is_current(file):  # the file was replaced meanwhile
-            os.close(file)
-            file = self._open_locked()
-        try:
-            yield file
-        finally:
-            os.close(file)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        while True:
+            file = self._opened(flags)
+            try:
+                _lock(file)
+                if self._is_current(file):  # else the file was replaced meanwhile
+                    yield file
+                    return
+            finally:
+                os.close(file)
 
     def _is_current(self, file: int) -> bool:
         try:
             return os.path.samestat(os.fstat(file), self._path.stat())
         except FileNotFoundError:
             return False
-
-    def _open_locked(self) -> int:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _NONBLOCK | getattr(os, "O_BINARY", 0)
-        file = os.open(self._path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
-        try:
-            self._check_regular(file)
-            _lock(file)
-        except BaseException:
-            os.close(file)
-            raise
-        return file
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
