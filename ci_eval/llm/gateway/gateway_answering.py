@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic_core import to_json
@@ -70,16 +71,14 @@ class _Outcome(NamedTuple):
     """Why it is no answer of the model; empty if it is one."""
 
 
+@dataclass(frozen=True)
 class Answering:
     """Answers the calls of one agent."""
 
-    def __init__(
-        self, options: ModelOptions, context: RunContext, cassette: ModelCassette, net: Net
-    ) -> None:
-        self._options = options
-        self._context = context
-        self._cassette = cassette
-        self._net = net
+    _options: ModelOptions
+    _context: RunContext
+    _cassette: ModelCassette
+    _net: Net
 
     async def answer(
         self, request: "Request", call: Call, conversation: Conversation, base: str

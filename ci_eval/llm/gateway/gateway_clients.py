@@ -211,24 +211,17 @@ def _holds(value: str, key: str) -> bool:
     return value == key or (len(key) >= MIN_CHARS and key in value)
 
 
+@dataclass
 class _Metered(Session):
     """A conversation whose model calls are metered."""
 
-    def __init__(
-        self,
-        inner: Session,
-        conversation: Conversation,
-        gateway: Gateway,
-        open_ones: dict[int, Conversation],
-        number: int,
-    ) -> None:
-        self._inner = inner
-        self._conversation = conversation
-        self._gateway = gateway
-        self._open_ones = open_ones
-        self._number = number
-        self._stopped_s = 0.0
-        """How long the trial's clock had been stopped when the message was sent, in seconds."""
+    _inner: Session
+    _conversation: Conversation
+    _gateway: Gateway
+    _open_ones: dict[int, Conversation]
+    _number: int
+    _stopped_s: float = 0.0
+    """How long the trial's clock had been stopped when the message was sent, in seconds."""
 
     @property
     def memento(self) -> Json:
