@@ -66,15 +66,6 @@ class AgentFlowJudged(JudgedCriterion):
         elsewhere = {"judge_model", "num_samples", "api_style"}
         return {key: value for key, value in super().options().items() if key not in elsewhere}
 
-    def lacks(self, case: EvalCase) -> str:
-        """Return why there is nothing to judge; empty otherwise."""
-        return super().lacks(case) or self.needs(case)
-
-    def needs(self, case: EvalCase) -> str:
-        """Return which part of `case` the score needs but is missing; empty if none is."""
-        del case
-        return ""
-
     def unknown(self, case: EvalCase, trace: Trace) -> str:
         """Return which observation the documented score needs but is missing; empty if none is."""
         del case, trace

@@ -47,10 +47,10 @@ _NO_SOURCES = (
 class _Matched(AgentFlowJudged):
     """A criterion for which the package compares the response with the expected one."""
 
-    def needs(self, case: EvalCase) -> str:
+    def lacks(self, case: EvalCase) -> str:
         """Return a message if no response is expected; the package would pass such a case."""
         is_needed = self.semantics == "observed" and not last_given(case)
-        return UNSTATED["response"] if is_needed else ""
+        return super().lacks(case) or (UNSTATED["response"] if is_needed else "")
 
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask how well the last response to the first message matches the expected one."""

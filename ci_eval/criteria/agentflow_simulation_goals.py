@@ -41,10 +41,11 @@ class SimulationGoals(AgentFlowJudged):
         samples = 1 if self.semantics == "observed" else self.num_samples
         return Asked(self.judge_model, samples)
 
-    def needs(self, case: EvalCase) -> str:
+    def lacks(self, case: EvalCase) -> str:
         """Return a message if the case has no goals; empty otherwise."""
         goals = stated_goals(case) if self.semantics == "observed" else goals_of(case)
-        return "" if goals else "has no texts under `goals` in its `metadata`, and no plan"
+        missing = "" if goals else "has no texts under `goals` in its `metadata`, and no plan"
+        return super().lacks(case) or missing
 
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask for each goal whether it was reached."""
