@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeVar
 
 from ci_eval.forge.lineage import from_fork
@@ -119,14 +118,10 @@ def check(
         )
     if simulation and (missing := judging.player(simulation).missing(env)):
         raise UsageError(f"the simulated user of scenarios lacks {missing}", hint=hint)
-    lacking = {
-        missing: criterion.type_name
-        for criterion in criteria
-        for judge in judging.judges(criterion)
-        if (missing := judge.missing(env))
-    }
-    for missing, name in lacking.items():
-        raise UsageError(f"the judge of {name} lacks {missing}", hint=hint)
+    for criterion in criteria:
+        for judge in judging.judges(criterion):
+            if missing := judge.missing(env):
+                raise UsageError(f"the judge of {criterion.type_name} lacks {missing}", hint=hint)
 
 
 def _cassette(judging: Judging, context: RunContext) -> Cassette | None:
@@ -170,15 +165,8 @@ class Asker:
     def panel(self, criterion: JudgedCriterion) -> "JudgePanel":
         """Return the judges for one score by `criterion`."""
         judging = self._judging
-        samples = judging.samples(criterion)
-        return JudgePanel(
-            criterion.type_name,
-            judging.prompts,
-            (
-                partial(JudgeSeat, self, each, samples, "judge")
-                for each in judging.judges(criterion)
-            ),
-        )
+        judges, samples = judging.judges(criterion), judging.samples(criterion)
+        return JudgePanel(self, criterion.type_name, judging.prompts, judges, samples=samples)
 
     def player(self, simulation: Simulation, repeat: int) -> "JudgePanel":
         """Return the panel that plays a simulated user; `repeat` is the sample index, from 0.
@@ -187,8 +175,7 @@ class Asker:
         """
         judge = self._judging.player(simulation)
         about = f"simulator/{simulation.simulator.type_name}"
-        seats = [partial(JudgeSeat, self, judge, 1, "simulator")]
-        return JudgePanel(about, Prompts(kind="simulator"), seats, sample=repeat)
+        return JudgePanel(self, about, Prompts(kind="simulator"), [judge], sample=repeat)
 
     async def answer(
         self, judge: Judge, question: Question, meter: Meter, *, fresh: bool
@@ -280,19 +267,21 @@ class Judged:
 class JudgePanel(Meter):
     """The judges of one score, or the player of one simulated user, with their usage."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what a panel is made of
         self,
+        asker: Asker,
         about: str,
         prompts: Prompts,
-        seats: Iterable[Callable[[Meter], "JudgeSeat"]],
+        judges: Iterable[Judge],
         *,
+        samples: int = 1,
         sample: int = 0,
     ) -> None:
         super().__init__()
         self._about = about
         self._prompts = prompts
         self._sample = sample
-        self.judges = [seat(self) for seat in seats]
+        self.judges = [JudgeSeat(asker, each, samples, prompts.kind, self) for each in judges]
 
     def question(
         self,
