@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -316,35 +316,24 @@ async def _passed(request: "Request", passing: Passing, attempt: Attempt) -> "St
     response = StreamResponse(status=status, headers=headers)
     response.content_type = passing.type
     dropping = WithoutUsage() if passing.drops_usage else None
-    is_there = attempt.is_begun = await _begun(response, request)
+    is_there = attempt.is_begun = await _arrives(response.prepare(request))
     try:
         async for chunk in passing.chunks():
-            is_there = is_there and await _written(
-                response, dropping.feed(chunk) if dropping else chunk
-            )
+            if known := dropping.feed(chunk) if dropping else chunk:
+                is_there = is_there and await _arrives(response.write(known))
     except TrialError:
         if request.transport:
             request.transport.abort()  # so that the client does not mistake it for the end
         raise
-    if is_there and dropping:
-        await _written(response, dropping.end())
+    if is_there and dropping and (rest := dropping.end()):
+        await _arrives(response.write(rest))
     return response
 
 
-async def _begun(response: "StreamResponse", request: "Request") -> bool:
-    """Send the head of a stream; return False if the client has left."""
-    try:
-        await response.prepare(request)
-    except ConnectionError:
-        return False
-    return True
-
-
-async def _written(response: "StreamResponse", chunk: bytes) -> bool:
+async def _arrives(sending: Awaitable[object]) -> bool:
     """Send a part of a stream; return False if the client has left."""
     try:
-        if chunk:
-            await response.write(chunk)
+        await sending
     except ConnectionError:
         return False
     return True
