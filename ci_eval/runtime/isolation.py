@@ -157,21 +157,14 @@ def become_owner(workspace: Path) -> None:
 
 
 def _set_capabilities(kept: int) -> None:
-    """Set the effective and permitted capabilities to the bits in `kept`."""
-
-    class Header(ctypes.Structure):
-        _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
-
-    class Data(ctypes.Structure):
-        _fields_ = tuple(
-            (name, ctypes.c_uint32) for name in ("effective", "permitted", "inherited")
-        )
-
+    """Set the effective capabilities to the bits in `kept`, and leave the permitted ones."""
+    # The version and the process; then the effective, permitted and inheritable bits, the lower 32
+    # of each before the upper ones.
+    header, data = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)()
     libc = ctypes.CDLL(None, use_errno=True)
-    header, data = Header(_CAPABILITY_VERSION_3, 0), (Data * 2)()
-    done = libc.capget(ctypes.byref(header), data)
-    data[0].effective, data[1].effective = kept, 0
-    if done != 0 or libc.capset(ctypes.byref(header), data) != 0:
+    done = libc.capget(header, data)
+    data[0], data[3] = kept, 0
+    if done != 0 or libc.capset(header, data) != 0:
         error = ctypes.get_errno()
         raise PermissionError(error, os.strerror(error))
 
