@@ -6,18 +6,15 @@ from typing import Any, Final
 from pydantic import BaseModel, Field
 
 from ci_eval.evalsets._evalset_reading import CaseFile, CaseReader, Notes, notes_on
-from ci_eval.formats.event_lists import distinct_ids, stored_result
+from ci_eval.formats.event_lists import distinct_ids, separate_lists, stored_result
 from ci_eval.formats.known_formats import first_object
 from ci_eval.plugins.points import evalset
 from ci_eval.records.cases import (
     Content,
     EvalCase,
     FunctionCall,
-    FunctionResponse,
-    IntermediateData,
     Invocation,
     Json,
-    Part,
     Record,
     SessionInput,
 )
@@ -230,21 +227,20 @@ def _invocation(turn: _Turn, said: str | None, nodes: tuple[str, ...] | None) ->
 
 def _trajectory(turn: _Turn) -> dict[str, Json]:
     """Return the expected calls and responses; `unseen` marks that calls are not stated."""
-    uses, responses = [], []
+    texts = turn.expected_intermediate_responses
+    stated = "expected_tool_trajectory" in turn.model_fields_set
+    if not (stated or texts):
+        return {}
     calls = turn.expected_tool_trajectory
     ids = distinct_ids([call.call_id for call in calls])
-    for identity, call in zip(ids, calls, strict=True):
-        uses.append(FunctionCall(id=identity, name=call.name, args=call.args))
-        if call.result is not None:
-            found = stored_result(call.result)
-            responses.append(FunctionResponse(id=identity, name=call.name, response=found))
-    said = turn.expected_intermediate_responses
-    stated = "expected_tool_trajectory" in turn.model_fields_set
-    if not (stated or said):
-        return {}
-    data = IntermediateData(
-        tool_uses=tuple(uses),
-        tool_responses=tuple(responses),
-        intermediate_responses=tuple((each.role, (Part(text=each.text),)) for each in said),
+    data = separate_lists(
+        (
+            (
+                FunctionCall(id=identity, name=call.name, args=call.args),
+                None if call.result is None else stored_result(call.result),
+            )
+            for identity, call in zip(ids, calls, strict=True)
+        ),
+        ((each.role, each.text) for each in texts),
     )
     return {"intermediate_data": data, "unseen": not stated}

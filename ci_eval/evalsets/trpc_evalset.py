@@ -8,18 +8,15 @@ from pydantic.alias_generators import to_camel
 
 from ci_eval.evalsets._case_entries import Entry, Source
 from ci_eval.evalsets._evalset_reading import CaseFile, CaseReader, Notes
-from ci_eval.formats.event_lists import as_args, as_response, distinct_ids
+from ci_eval.formats.event_lists import as_args, as_response, distinct_ids, separate_lists
 from ci_eval.formats.known_formats import first_object
 from ci_eval.plugins.points import evalset
 from ci_eval.records.cases import (
     Content,
     EvalCase,
     FunctionCall,
-    FunctionResponse,
-    IntermediateData,
     Invocation,
     Json,
-    Part,
     Record,
     Rubric,
     RubricContent,
@@ -180,29 +177,22 @@ def _rubric(given: _Rubric) -> Rubric:
 
 
 def _invocation(turn: _Turn) -> Invocation:
-    final, tools = turn.final_response, turn.tools or ()
-    calls = [
-        FunctionCall(id=identity, name=tool.name, args=as_args(tool.arguments))
-        for identity, tool in zip(distinct_ids([each.id for each in tools]), tools, strict=True)
-    ]
-    answers = [
-        FunctionResponse(id=call.id, name=tool.name, response=as_response(tool.result))
-        for call, tool in zip(calls, tools, strict=True)
-        if tool.result is not None
-    ]
-    said = turn.intermediate_responses or ()
-    data = IntermediateData(
-        tool_uses=tuple(calls),
-        tool_responses=tuple(answers),
-        intermediate_responses=tuple(
-            (each.role or "agent", (Part(text=each.content),)) for each in said
+    final, tools, texts = turn.final_response, turn.tools or (), turn.intermediate_responses or ()
+    data = separate_lists(
+        (
+            (
+                FunctionCall(id=identity, name=tool.name, args=as_args(tool.arguments)),
+                None if tool.result is None else as_response(tool.result),
+            )
+            for identity, tool in zip(distinct_ids([each.id for each in tools]), tools, strict=True)
         ),
+        ((each.role or "agent", each.content) for each in texts),
     )
     return Invocation(
         invocation_id=turn.invocation_id,
         user_content=Content.of_text(turn.user_content.content, role="user"),
         final_response=Content.of_text(final.content, role="model") if final else None,
-        intermediate_data=data if turn.tools is not None or said else None,
-        unseen=turn.tools is None and bool(said),
+        intermediate_data=data if turn.tools is not None or texts else None,
+        unseen=turn.tools is None and bool(texts),
         creation_timestamp=turn.creation_timestamp or 0.0,
     )

@@ -53,6 +53,26 @@ def distinct_ids(given: Sequence[str | None]) -> list[str]:
     return ids if len(set(ids)) == len(ids) else [f"call-{at}" for at in range(1, len(ids) + 1)]
 
 
+def separate_lists(
+    calls: Iterable[tuple[FunctionCall, dict[str, Json] | None]],
+    texts: Iterable[tuple[str, str]] = (),
+) -> IntermediateData:
+    """Return a trajectory without an order.
+
+    Each call comes with its response, if it is known, and each text with its author.
+    """
+    listed = list(calls)
+    return IntermediateData(
+        tool_uses=tuple(call for call, _ in listed),
+        tool_responses=tuple(
+            FunctionResponse(id=call.id, name=call.name, response=response)
+            for call, response in listed
+            if response is not None
+        ),
+        intermediate_responses=tuple((author, (Part(text=text),)) for author, text in texts),
+    )
+
+
 def said(author: str, text: str) -> InvocationEvent:
     """Return an event with a text by `author`."""
     role = USER if author == USER else "model"

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ci_eval.formats.event_lists import stored_result
+from ci_eval.formats.event_lists import separate_lists, stored_result
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._recording_reading import read_list, refuse_long
 from ci_eval.records.cases import (
     Content,
     FunctionCall,
-    FunctionResponse,
     IntermediateData,
     Invocation,
     Json,
@@ -110,14 +109,10 @@ def _invocation(turn: _Turn) -> Invocation:
 
 
 def _trajectory(given: Sequence[_Call]) -> IntermediateData:
-    calls = [(str(number), call) for number, call in enumerate(given)]
-    return IntermediateData(
-        tool_uses=tuple(
-            FunctionCall(id=each, name=call.name, args=call.args) for each, call in calls
-        ),
-        tool_responses=tuple(
-            FunctionResponse(id=each, name=call.name, response=stored_result(call.result))
-            for each, call in calls
-            if call.result is not None
-        ),
+    return separate_lists(
+        (
+            FunctionCall(id=str(number), name=call.name, args=call.args),
+            None if call.result is None else stored_result(call.result),
+        )
+        for number, call in enumerate(given)
     )
