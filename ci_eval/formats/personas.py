@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from ci_eval.records.cases import AdkRecord, Json
 from ci_eval.text import templates
+from ci_eval.text.json_text import with_leaves
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain
 
@@ -63,17 +64,14 @@ def persona_of(value: Json, stop_signal: str = STOP_SIGNAL) -> Persona | None:
     named = known().get(value) if isinstance(value, str) else None
     if named is None and fault(value):
         return None
-    given = named.model_dump() if named else value
-    return Persona.model_validate(_with_signal(given, stop_signal)) if given is not None else None
+    given = named.model_dump(mode="json") if named else value
+    if given is None:
+        return None
 
+    def with_signal(leaf: Json) -> Json:
+        return _NAMED_SIGNAL.sub(lambda _: stop_signal, leaf) if isinstance(leaf, str) else leaf
 
-def _with_signal(value: Json, stop_signal: str) -> Json:
-    if isinstance(value, str):
-        return _NAMED_SIGNAL.sub(lambda _: stop_signal, value)
-    if isinstance(value, Mapping):
-        return {key: _with_signal(each, stop_signal) for key, each in value.items()}
-    is_list = isinstance(value, list | tuple)
-    return [_with_signal(each, stop_signal) for each in value] if is_list else value
+    return Persona.model_validate(with_leaves(given, with_signal))
 
 
 def persona_text(persona: Persona, *, to_judge: bool = False) -> str:
