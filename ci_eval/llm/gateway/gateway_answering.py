@@ -25,7 +25,7 @@ from ci_eval.llm.gateway.open_conversations import (
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.gateway.request_digest import digest_of, normalised
 from ci_eval.llm.gateway.spending import exceeded, limiter_of, of_run
-from ci_eval.llm.gateway.upstream import Passing, failure, key_hint, passed_on, tokens_of
+from ci_eval.llm.gateway.upstream import Passing, failure, passed_on, tokens_of
 from ci_eval.llm.prices import Tokens, cost_of
 from ci_eval.llm.rate_limit import RateLimiter
 from ci_eval.records.cases import Json
@@ -158,7 +158,7 @@ class Answering:
             yield from lines
 
     def _lacks_key(self, asked: Asked) -> RefusedCallError:
-        needed = f"{key_hint(asked.call)} is not set"
+        needed = f"{' or '.join(asked.call.provider.keys)} is not set"
         if self._options.mode == "auto":
             return RefusedCallError("not_recorded", f"{needed}, and {self._miss(asked)}")
         return RefusedCallError("models", f"{asked.call.shown} was not called: {needed}")

@@ -89,10 +89,12 @@ class CallingModels(Record):
                 yield f"{message}, but {variable} makes the agent call it"
 
     def _unreachable(self, context: RunContext) -> Iterator[tuple[str, str]]:
+        declared = self.declared.items()
         variables = {
             **self.file_variables(context),
             **agent_environment(context, self.declared),
-            **dict.fromkeys(_named(self.declared), "1"),
+            # Whether set or not.
+            **{name: "1" for name, value in declared if value is None and "*" not in name},
         }
         yield from unreachable(variables).items()
 
@@ -101,14 +103,11 @@ def with_models(
     agents: Mapping[str, Agent], changed: Callable[[str, ModelOptions], ModelOptions]
 ) -> dict[str, Agent]:
     """Return the agents with changed gateway options; `changed` gets each agent's name."""
-    return {name: _with_models(name, agent, agent, changed) for name, agent in agents.items()}
-
-
-def _with_models(
-    name: str, agent: Agent, found: object, changed: Callable[[str, ModelOptions], ModelOptions]
-) -> Agent:
-    options = gateway_options(found)
-    return agent.model_copy(update={"models": changed(name, options)}) if options else agent
+    found = dict(agents)
+    for name, agent in agents.items():
+        if options := gateway_options(agent):
+            found[name] = agent.model_copy(update={"models": changed(name, options)})
+    return found
 
 
 def gateway_options(agent: object) -> ModelOptions | None:
@@ -133,11 +132,6 @@ def left_out_hint(message: str, agent: object) -> str:
             added = f"add `{provider.name}` to `models.providers`"
             return f"\n  (the agent gets no {name} for a provider that is left out; {added})"
     return ""
-
-
-def _named(declared: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield the names of variables that are declared to be passed on, whether set or not."""
-    yield from (name for name, value in declared.items() if value is None and "*" not in name)
 
 
 @dataclass(frozen=True)

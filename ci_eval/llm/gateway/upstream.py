@@ -142,11 +142,6 @@ def failure(call: Call, answer: Answer, env: Mapping[str, str]) -> str:
     return said if status in _UNANSWERED or status >= 500 else ""
 
 
-def key_hint(call: Call) -> str:
-    """Return the names of the variables that may hold the key, for messages."""
-    return " or ".join(call.provider.keys)
-
-
 def tokens_of(body: bytes) -> int:
     """Return the approximate number of input tokens in the body of a call."""
     return len(body) // _BYTES_PER_TOKEN + 1
