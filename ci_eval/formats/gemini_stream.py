@@ -68,7 +68,9 @@ class _Received(AdkRecord, extra="ignore"):
     """A received object; unknown fields are ignored."""
 
 
-class _Candidate(_Received):
+class Candidate(_Received):
+    """One of the alternative answers in a response."""
+
     content: ReceivedContent | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
@@ -76,7 +78,7 @@ class _Candidate(_Received):
     citation_metadata: Json = None
 
 
-class ModelResponse(_Candidate):
+class ModelResponse(Candidate):
     """A model's answer or a chunk of it; ADK's events have the same fields."""
 
     partial: bool | None = None
@@ -101,8 +103,10 @@ class _Feedback(_Received):
     block_reason_message: str | None = None
 
 
-class _GenerateContentResponse(_Received):
-    candidates: tuple[_Candidate, ...] | None = None
+class GenerateContentResponse(_Received):
+    """A response of the Gemini API, https://ai.google.dev/api/generate-content."""
+
+    candidates: tuple[Candidate, ...] | None = None
     prompt_feedback: _Feedback | None = None
     usage_metadata: dict[str, Json] | None = None
     model_version: str | None = None
@@ -116,9 +120,9 @@ def read_response(value: Json) -> ModelResponse:
 
     """
     try:
-        reply = _GenerateContentResponse.model_validate(value)
+        reply = GenerateContentResponse.model_validate(value)
     except ValidationError as exc:
-        where = next(described(exc, _GenerateContentResponse))
+        where = next(described(exc, GenerateContentResponse))
         raise TrialError("protocol", f"unexpected answer from the model: {where}") from None
     common = {"usage_metadata": reply.usage_metadata, "model_version": reply.model_version}
     if reply.candidates:
@@ -130,7 +134,7 @@ def read_response(value: Json) -> ModelResponse:
     return ModelResponse(error_code=feedback.block_reason, error_message=said, **common)
 
 
-def _of_candidate(found: _Candidate, common: Mapping[str, Any]) -> ModelResponse:
+def _of_candidate(found: Candidate, common: Mapping[str, Any]) -> ModelResponse:
     fields: dict[str, Any] = {
         **common,
         "finish_reason": found.finish_reason,

@@ -6,9 +6,8 @@ https://ai.google.dev/api/generate-content
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic.alias_generators import to_camel
-
-from ci_eval.records.cases import Stored
+from ci_eval.formats.gemini_stream import Candidate, GenerateContentResponse
+from ci_eval.records.cases import AdkRecord
 from ci_eval.records.questions import Answer
 from ci_eval.text.json_text import parse_json
 
@@ -25,39 +24,10 @@ _FINISHES: Mapping[str | None, Finish] = {
 }
 
 
-class _Wire(Stored, alias_generator=to_camel):
-    """A part of a response, in camelCase."""
-
-
-class _Part(_Wire):
-    text: str | None = None
-    thought: bool | None = None
-
-
-class _Content(_Wire):
-    parts: tuple[_Part, ...] | None = None
-
-
-class _Candidate(_Wire):
-    content: _Content | None = None
-    finish_reason: str | None = None
-
-
-class _Feedback(_Wire):
-    block_reason: str | None = None
-
-
-class _Usage(_Wire):
+class _Usage(AdkRecord, extra="ignore"):
     prompt_token_count: int | None = None
     candidates_token_count: int | None = None
     thoughts_token_count: int | None = None
-
-
-class _Reply(_Wire):
-    candidates: tuple[_Candidate, ...] | None = None
-    prompt_feedback: _Feedback | None = None
-    usage_metadata: _Usage | None = None
-    model_version: str | None = None
 
 
 def read_answer(body: str) -> Answer:
@@ -67,14 +37,14 @@ def read_answer(body: str) -> Answer:
         ValueError: the body has neither an answer nor a reason for its absence.
 
     """
-    reply = _Reply.model_validate(parse_json(body))
+    reply = GenerateContentResponse.model_validate(parse_json(body))
     if not reply.model_fields_set:
         raise ValueError("has no 'candidates'")
-    candidate = reply.candidates[0] if reply.candidates else _Candidate()
+    candidate = reply.candidates[0] if reply.candidates else Candidate()
     parts = (candidate.content and candidate.content.parts) or ()
     feedback = reply.prompt_feedback
     blocked = feedback is not None and feedback.block_reason is not None
-    usage = reply.usage_metadata or _Usage()
+    usage = _Usage.model_validate(reply.usage_metadata or {})
     return Answer(
         text="".join(part.text or "" for part in parts if not part.thought),
         finish="blocked" if blocked else _FINISHES.get(candidate.finish_reason, "other"),
