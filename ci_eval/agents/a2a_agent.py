@@ -21,7 +21,7 @@ from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import FailureKind, TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Request, StatusError, is_local, shown_address
+from ci_eval.runtime.http import Request, is_local, shown_address
 from ci_eval.runtime.retry import Backoff
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line
@@ -157,17 +157,13 @@ class _Running:
     async def _read_card(self) -> wire.Interface:
         net, card = self.server.net, self.agent.card
         request = Request("GET", self._address + card, headers=self.server.headers)
-        try:
-            body = (await net.send(request)).json()
-        except StatusError as exc:
-            if exc.response.status != 404 or card != CARD:
-                raise
-            request = request._replace(url=self._address + OLD_CARD)
-            response = await net.send(request)
-            if response.status == 404:
-                raise exc from None
-            body = response.json()
-        return self._followed(request, _interface(request, body))
+        response = await net.send(request)
+        if response.status == 404 and card == CARD:
+            older = request._replace(url=self._address + OLD_CARD)
+            found = await net.send(older)
+            if found.status != 404:
+                request, response = older, found
+        return self._followed(request, _interface(request, response.json()))
 
     def _followed(self, request: Request, found: wire.Interface) -> wire.Interface:
         """Return `found` with the address to use.
