@@ -162,44 +162,6 @@ def notes_on(element: Element, base: Loc, problems: Problems) -> Notes:
     return Notes(problems, lambda loc: (element.line_of(loc), dotted((*base, *loc))))
 
 
-Parse = Callable[[Problems], Iterator[EvalCase]]
-"""Yields the valid cases of a file, and notes the problems of the others."""
-
-
-def open_evalset(
-    path: Path, shown: str, reader: str, parse: Parse, *, set_id: Callable[[], str]
-) -> OpenedEvalSet:
-    """Read a whole file, check its cases, and return it for repeated reading.
-
-    Raises:
-        EvalSetError: with every problem of the file.
-
-    """
-    problems = Problems(shown)
-    facts = CaseFacts()
-    kept: list[EvalCase] | None = [] if path.stat().st_size <= KEPT_BYTES else None
-    lines: dict[str, int | None] = {}
-    try:
-        for case in parse(problems):
-            if case.eval_id in lines:
-                first = f"; the first is on line {lines[case.eval_id]}"
-                problems.add(f"duplicate id {case.eval_id!r}{first}", case.line)
-            lines.setdefault(case.eval_id, case.line)
-            facts.add(case)
-            if kept is not None:
-                kept.append(case)
-                kept = kept if len(kept) <= KEPT_CASES else None
-    except EvalSetError:
-        raise
-    except UsageError as exc:
-        raise EvalSetError(problems=[*problems.listed(), *exc.problems]) from exc
-    if problems.errors:
-        raise EvalSetError(problems=problems.listed())
-    cases = kept.__iter__ if kept is not None else lambda: parse(Problems(shown))
-    header = EvalSet(eval_set_id=set_id(), path=shown, format=reader)
-    return OpenedEvalSet(header, cases, facts, tuple(problems.listed()))
-
-
 # --- Readers --------------------------------------------------------------------------------
 
 
@@ -247,12 +209,30 @@ class CaseReader(EvalSetReader):
         return file.path.stem
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the file at `path`."""
-        file: CaseFile
+        """Read the whole file at `path` and check its cases, which can then be read repeatedly."""
+        file, facts = CaseFile(path, shown, Problems(shown)), CaseFacts()
+        kept: list[EvalCase] | None = [] if path.stat().st_size <= KEPT_BYTES else None
+        lines: dict[str, int | None] = {}
+        try:
+            for case in self.cases(file):
+                if case.eval_id in lines:
+                    first = f"; the first is on line {lines[case.eval_id]}"
+                    file.problems.add(f"duplicate id {case.eval_id!r}{first}", case.line)
+                lines.setdefault(case.eval_id, case.line)
+                facts.add(case)
+                if kept is not None:
+                    kept.append(case)
+                    kept = kept if len(kept) <= KEPT_CASES else None
+        except EvalSetError:
+            raise
+        except UsageError as exc:
+            raise EvalSetError(problems=[*file.problems.listed(), *exc.problems]) from exc
+        if file.problems.errors:
+            raise EvalSetError(problems=file.problems.listed())
 
-        def parse(problems: Problems) -> Iterator[EvalCase]:
-            nonlocal file
-            file = CaseFile(path, shown, problems)
-            return self.cases(file)
+        def cases() -> Iterator[EvalCase]:
+            return self.cases(CaseFile(path, shown, Problems(shown)))
 
-        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: self.set_id(file))
+        header = EvalSet(eval_set_id=self.set_id(file), path=shown, format=self.type_name)
+        again = cases if kept is None else kept.__iter__
+        return OpenedEvalSet(header, again, facts, tuple(file.problems.listed()))
