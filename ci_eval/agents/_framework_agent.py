@@ -38,12 +38,8 @@ ObjectName = Annotated[str, AfterValidator(_named)]
 """A module and an object in it; modules are imported from the folder of the configuration."""
 
 
-class Framework(CallingModels, UnderPython, Agent):
-    """An agent of a framework, in its own worker processes.
-
-    Its adapter's file and the field with the target are named after its type.  The other fields
-    that a subclass adds are the adapter's options.
-    """
+class InWorkers(CallingModels, UnderPython, Agent):
+    """An agent in its own worker processes."""
 
     is_portable: ClassVar[bool] = True
 
@@ -54,6 +50,14 @@ class Framework(CallingModels, UnderPython, Agent):
         """Yield the errors in the interpreter, the environment and the models."""
         yield from super().check(context)
         yield from self.wrong_models(context)
+
+
+class Framework(InWorkers):
+    """An agent of a framework.
+
+    Its adapter's file and the field with the target are named after its type.  The other fields
+    that a subclass adds are the adapter's options.
+    """
 
     @property
     def target(self) -> str:

@@ -3,15 +3,15 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import Field
 
 from ci_eval.agents._agent_input import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
 from ci_eval.agents._agent_reply import to_invocation, unexpected
-from ci_eval.agents._framework_agent import WorkerSession
-from ci_eval.llm.gateway.gateway_clients import CallingModels, Models, behind_gateway
-from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.agents._framework_agent import InWorkers, WorkerSession
+from ci_eval.llm.gateway.gateway_clients import Models, behind_gateway
+from ci_eval.plugins.points import RunningAgent, Session, agent
 from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import BadAnswerError, TrialError
 from ci_eval.records.trials import Trial
@@ -22,7 +22,7 @@ from ci_eval.runtime.workers.worker_wire import shown
 
 
 @agent("python")
-class Python(CallingModels, PythonTarget, Agent):
+class Python(InWorkers, PythonTarget):
     """A Python callable, `module:callable`, sync or async, in its own worker processes.
 
     It is called with the user's message (a text; ADK's content object if there is more than text)
@@ -40,22 +40,12 @@ class Python(CallingModels, PythonTarget, Agent):
     and `session`; see `resumable`.
     """
 
-    is_portable: ClassVar[bool] = True
-
     threads: int | None = Field(default=None, ge=1)
     """Maximum number of concurrent conversations per worker; 1 for a callable that is not
     thread-safe. Default: as many as `run.concurrency` allows."""
-    workers: int = Field(default=1, ge=1, le=256)
-    """Number of worker processes; more than one only helps if Python code is the bottleneck."""
-
     resumable: bool = True
     """Whether `history` and `session` are its whole state. Set `false` for a callable that keeps
     other state: a resumed run then starts its conversations over."""
-
-    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield the errors in the interpreter, the environment and the models."""
-        yield from super().check(context)
-        yield from self.wrong_models(context)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
