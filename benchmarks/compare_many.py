@@ -18,7 +18,7 @@ from ci_eval.records.cases import Status
 from ci_eval.records.errors import ExitCode
 from ci_eval.records.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
 from ci_eval.records.trials import TrialKey
-from ci_eval.run_files.run_file import RunWriter
+from ci_eval.run_files.run_file import writing_run
 
 TRIALS = 100_000
 REPEATS = (5, 1)
@@ -46,10 +46,10 @@ def write_run(path: Path, trials: int, repeats: int, *, broken: int = 0) -> None
         criteria=CRITERIA,
         repeats=repeats,
     )
-    with RunWriter(path, meta) as writer:
+    with writing_run(path, meta) as write:
         for number in range(trials):
             case, repeat = divmod(number, repeats)
-            writer.add(_result(case, repeat, number, broken=case < broken))
+            write(_result(case, repeat, number, broken=case < broken))
 
 
 def _result(case: int, repeat: int, number: int, *, broken: bool) -> TrialResult:

@@ -12,10 +12,11 @@ from ci_eval.llm.gateway.gateway_clients import gateway_options, replays
 from ci_eval.llm.gateway.spending import count_spent, limit_before
 from ci_eval.plugins.engine import Cluster
 from ci_eval.records.errors import UsageError
+from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.results import JudgeUsage, RunMeta, TrialResult
 from ci_eval.run.base_arm import MAX_REASON, NoBaseArmError, base_arm
 from ci_eval.run.baseline_choice import Baseline
-from ci_eval.run.collect import Collected, Collector, Outputs, Progress, Tally
+from ci_eval.run.collect import Collected, Collector, Outputs, Progress, Tally, collecting
 from ci_eval.run.distribute import Distribution
 from ci_eval.run.execute import Conduct, Here, Part, execute, with_hints
 from ci_eval.run.participants import Participants
@@ -88,7 +89,7 @@ async def _play(drawn: Round, participants: Participants, concurrency: int) -> N
             others = participants.apart()
             landed = await stack.enter_async_context(scoring(arm.plan, others, arm.collector))
             agents = {name: arm.plan.config.agents[name] for name, _ in arm.plan.pairs}
-            conduct = Conduct(arm.plan.config.run, others.users, arm.collector.begun)
+            conduct = Conduct(arm.plan.config.run, others.users, arm.collector.journal.keep)
             numbered = arm.collector.numbered(redraw.trials(arm.plan))
             landed = with_hints(landed, agents, arm.context)
             count = redraw.count(arm.plan)
@@ -108,7 +109,7 @@ def connected(drawn: Round, parts: Sequence[Part]) -> AbstractAsyncContextManage
     """Connect to the machines that run a round."""
     arm = drawn.drawn[0][0]
     folders = [part.context.root for part in parts]
-    folder = arm.collector.folder.absolute()
+    folder = arm.collector.outputs.folder.absolute()
     return arm.plan.config.engine.start(arm.context, folders, left_out=folder)
 
 
@@ -303,7 +304,8 @@ class Arms:
         if self._may_prepare:
             alike = frozenset(plan.config.agents)
         if self.runs_elsewhere:
-            alike |= self.change.collector.tally.live
+            used = self.change.collector.tally.used.items()
+            alike |= {name for name, each in used if each.calls > each.replayed}
         return still_agents(plan, env, alike) | self._limited.keys()
 
     def _limits(self, found: Redraws) -> Iterator[tuple[str, str]]:
@@ -319,8 +321,8 @@ class Arms:
             trials += found.base.within(base.plan, others).count(base.plan) if base else 0
             if not trials:
                 continue
-            tally = collector.tally
-            calls = trials * tally.calls[name] / max(tally.metered[name], 1)
+            used = collector.tally.used.get(name, ModelUsage())
+            calls = trials * used.calls / max(collector.tally.metered[name], 1)
             if limit := limit_before(name, options, calls):
                 yield name, f"models.{limit} of {name}"
 
@@ -372,7 +374,8 @@ class Arms:
             progress=self._progress,
         )
         code = dict.fromkeys(found.plan.config.agents, found.commit)
-        collector = Collector(found.plan, self._meta, outputs, found.context.secrets, code)
+        secrets = found.context.secrets
+        collector = collecting(found.plan, self._meta, outputs, secrets, code)
         self.base = Arm(found.plan, found.context, self.stack.enter_context(collector))
 
     def confirmation(self) -> Confirmation:

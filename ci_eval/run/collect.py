@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
 
 from ci_eval.records.cases import Status
@@ -19,7 +18,7 @@ from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import RUN_FILE, TRACES_FILE
 from ci_eval.run_files.journal import Journal, trace_line
 from ci_eval.run_files.resume import Begun
-from ci_eval.run_files.run_file import RunWriter, read_run, replacing
+from ci_eval.run_files.run_file import read_run, replacing, writing_run
 from ci_eval.run_files.score_table import Columns
 from ci_eval.text.redact import Secrets
 from ci_eval.text.templates import counted
@@ -104,16 +103,10 @@ class Tally:
     """The number of trials whose conversations were reused from the run that this one resumes."""
     cut_off: dict[str, list[str]] = field(default_factory=dict)
     """The cases whose responses were cut off, by the reason."""
-    calls: Counter[str] = field(default_factory=Counter)
+    used: dict[str, ModelUsage] = field(default_factory=dict)
     """The model calls in trials without an error, by agent, if they are metered."""
-    live: set[str] = field(default_factory=set)
-    """The agents with such calls that reached a provider."""
     metered: Counter[str] = field(default_factory=Counter)
     """The number of these trials, by agent."""
-    refused: Counter[str] = field(default_factory=Counter)
-    """The model calls that returned an error, by agent."""
-    faults: Counter[str] = field(default_factory=Counter)
-    """The model calls that got an injected fault instead of an answer, by agent."""
 
     def add(self, result: "AnyTrial") -> None:
         """Add one result."""
@@ -124,12 +117,9 @@ class Tally:
         if result.error:
             self.failures.setdefault(result.key.agent, result.error)
         elif result.metered:
-            self.calls[result.key.agent] += result.metered.calls
-            self.metered[result.key.agent] += 1
-            if result.metered.calls > result.metered.replayed:
-                self.live.add(result.key.agent)
-            self.refused[result.key.agent] += result.metered.errors
-            self.faults[result.key.agent] += result.metered.faults
+            agent, used = result.key.agent, result.metered
+            self.used[agent] = self.used[agent] + used if agent in self.used else used
+            self.metered[agent] += 1
         for reason in result.cut_off:
             self.cut_off.setdefault(reason, []).append(result.key.case)
         if result.simulation:
@@ -168,7 +158,7 @@ class Tally:
 
     def _unmetered(self, meta: RunMeta) -> Iterator[str]:
         """Yield the criteria that score model calls, with the agents that made no visible call."""
-        silent = {agent for agent in self.calls if self._is_silent(agent)}
+        silent = {agent for agent, used in self.used.items() if _is_silent(used)}
         # A part of the suite may legitimately call no model.
         names = dict.fromkeys((agent, name) for agent, _, name in self.columns.groups)
         for agent, name in () if meta.filtered else names:
@@ -177,20 +167,16 @@ class Tally:
             if agent in silent and facts.criterion in _METERED and limits:
                 yield f"{name} with {agent}"
 
-    def _is_silent(self, agent: str) -> bool:
-        """Return True if no call of an agent passed the gateway."""
-        return not self.calls[agent] and not self.faults[agent]
-
     def warnings(self) -> Iterator[str]:
         """Yield remarks on the trials that no score reflects."""
         if self.carried_over:
             carried = counted(self.carried_over, "trial")
             yield f"reused {carried} {OF_RESUMED}"
-        for agent, calls in self.calls.items():
-            if self._is_silent(agent):
+        for agent, used in self.used.items():
+            if _is_silent(used):
                 message = f"agent {agent!r}: no model call passed the gateway, so nothing was"
                 yield f"{message} metered or replayed; does the agent set its own base URL?"
-            elif calls and self.refused[agent] == calls:
+            elif used.calls and used.errors == used.calls:
                 message = f"agent {agent!r}: every model call returned an error, so"
                 yield f"{message} no model answer was measured"
         if self.judged and (unreadable := self.judged.unreadable):
@@ -200,6 +186,11 @@ class Tally:
             cases = "case" if len(names) == 1 else "cases"
             count = report_phrases.cut_off([reason] * len(those))
             yield f"{count} ({cases} {report_phrases.listed(names)})"
+
+
+def _is_silent(used: ModelUsage) -> bool:
+    """Return True if no call of an agent passed the gateway."""
+    return not used.calls and not used.faults
 
 
 class Collected(NamedTuple):
@@ -217,55 +208,26 @@ def collected_from(run: Run) -> Collected:
     return Collected(run, tally)
 
 
+@dataclass
 class Collector:
     """Stores each trace as it lands, and writes results in the order of the trials."""
 
-    def __init__(
-        self, plan: Plan, meta: RunMeta, outputs: Outputs, secrets: Secrets, code: Mapping[str, str]
-    ) -> None:
-        """Prepare a run; `code` has a digest of the code of each agent."""
-        self._plan = plan
-        self._outputs = outputs
-        self._secrets = secrets
-        self._path = outputs.folder / RUN_FILE
-        traces = outputs.folder / TRACES_FILE
-        self._journal = Journal(
-            traces, suite=plan.config.suite, resume=outputs.resume, secrets=secrets, code=code
-        )
-        self._writer = RunWriter(self._path, secrets.cleaned(meta))
-        self._record: IO[str] | None = None
-        self._open = ExitStack()
-        self._waiting: dict[int, tuple[TrialResult, str]] = {}
-        """Results and record lines that wait for earlier trials."""
-        self._next = 0
-        self._failures = 0
-        self._earlier: dict[int, Trace | Begun] = {}
-        """Journal entries of trials that have not landed yet."""
-        self._reused_invocations = 0
-        self.tally = Tally()
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            stack.enter_context(self._journal)
-            stack.enter_context(self._writer)
-            if self._outputs.record:
-                self._record = stack.enter_context(replacing(self._outputs.record))
-            stack.enter_context(self._outputs.progress)
-            self._open = stack.pop_all()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._open.__exit__(kind, value, traceback)
-
-    @property
-    def folder(self) -> Path:
-        """The output directory."""
-        return self._outputs.folder
+    plan: Plan
+    outputs: Outputs
+    secrets: Secrets
+    journal: Journal
+    write: Callable[[TrialResult], None]
+    """Adds a result to the file of the run."""
+    record: IO[str] | None
+    """The open file for the traces, if one is wanted."""
+    tally: Tally = field(default_factory=Tally)
+    _waiting: dict[int, tuple[TrialResult, str]] = field(default_factory=dict)
+    """Results and record lines that wait for earlier trials."""
+    _next: int = 0
+    _failures: int = 0
+    _earlier: dict[int, Trace | Begun] = field(default_factory=dict)
+    """Journal entries of trials that have not landed yet."""
+    _reused_invocations: int = 0
 
     def numbered(self, trials: Iterator[Trial]) -> Iterator[ToTry]:
         """Yield each trial with its number and any earlier observation."""
@@ -273,26 +235,22 @@ class Collector:
             if self.is_stopped:
                 self.tally.unbegun = True
                 return
-            earlier = self._journal.observed(trial)
+            earlier = self.journal.observed(trial)
             if earlier:
                 self._earlier[number] = earlier
-            self._outputs.progress.began(trial.key)
+            self.outputs.progress.began(trial.key)
             yield number, trial, earlier
 
     def take_spent(self) -> dict[str, ModelUsage]:
         """Return, once only, the model calls of each agent in the run that this one resumes."""
-        spent, self._journal.spent = self._journal.spent, {}
+        spent, self.journal.spent = self.journal.spent, {}
         return spent
 
     @property
     def is_stopped(self) -> bool:
         """True if no more trials begin because too many did not pass."""
-        most = self._outputs.max_failures
+        most = self.outputs.max_failures
         return most is not None and self._failures >= most
-
-    def begun(self, trial: Trial, begun: Begun) -> None:
-        """Store an unfinished conversation."""
-        self._journal.keep(trial, begun)
 
     def landed(self, number: int, trial: Trial, trace: Trace) -> None:
         """Keep a trace."""
@@ -305,14 +263,14 @@ class Collector:
             # continued on another machine come back as copies.
             pairs = zip(earlier.invocations, trace.invocations, strict=False)
             self._reused_invocations += sum(one == other for one, other in pairs)
-        self._journal.add(trace, trial.fingerprint)
+        self.journal.add(trace, trial.fingerprint)
 
     def scored(self, number: int, trace: Trace, result: TrialResult) -> None:
         """Count and write a result, once all earlier ones are written."""
-        result = self._secrets.cleaned(result)
-        self._outputs.progress.landed(result)
+        result = self.secrets.cleaned(result)
+        self.outputs.progress.landed(result)
         self._failures += result.status in (Status.FAILED, Status.ERROR)
-        line = trace_line(self._secrets.cleaned(trace)) if self._record else ""
+        line = trace_line(self.secrets.cleaned(trace)) if self.record else ""
         self._waiting[number] = result, line
         while self._next in self._waiting:
             self._write(*self._waiting.pop(self._next))
@@ -320,8 +278,8 @@ class Collector:
     def adopt(self, results: Iterator[TrialResult]) -> None:
         """Count and write results of another run, which come in the order of the trials."""
         for each in results:
-            result = self._secrets.cleaned(each)
-            self._outputs.progress.adopted(result)
+            result = self.secrets.cleaned(each)
+            self.outputs.progress.adopted(result)
             self._write(result, "")
 
     def adopt_traces(self, path: Path, holds: Callable[[TrialKey, int], bool]) -> int:
@@ -329,21 +287,37 @@ class Collector:
 
         `holds` is given a trial and the planned repeats of each case.
         """
-        plan = self._plan
-        return self._journal.copy(
+        plan = self.plan
+        return self.journal.copy(
             path, lambda key: plan.holds(key.place) and holds(key, plan.repeats)
         )
 
     def _write(self, result: TrialResult, line: str) -> None:
         self.tally.add(result)
-        self._writer.add(result)
-        if self._record:
-            self._record.write(line)
+        self.write(result)
+        if self.record:
+            self.record.write(line)
         self._next += 1
 
     def collected(self) -> Collected:
         """Return the run as written."""
-        if self._outputs.resume:
-            reused = self.tally.carried_over, self._reused_invocations, self._journal.outdated
-            self._outputs.progress.reused(*reused)
-        return Collected(read_run(self._path, shown=str(self._path)), self.tally)
+        if self.outputs.resume:
+            reused = self.tally.carried_over, self._reused_invocations, self.journal.outdated
+            self.outputs.progress.reused(*reused)
+        path = self.outputs.folder / RUN_FILE
+        return Collected(read_run(path, shown=str(path)), self.tally)
+
+
+@contextmanager
+def collecting(
+    plan: Plan, meta: RunMeta, outputs: Outputs, secrets: Secrets, code: Mapping[str, str]
+) -> Iterator[Collector]:
+    """Open the files of a run; `code` has a digest of the code of each agent."""
+    traces, suite = outputs.folder / TRACES_FILE, plan.config.suite
+    with (
+        Journal(traces, suite=suite, resume=outputs.resume, secrets=secrets, code=code) as journal,
+        writing_run(outputs.folder / RUN_FILE, secrets.cleaned(meta)) as write,
+        replacing(outputs.record) if outputs.record else nullcontext() as record,
+        outputs.progress,
+    ):
+        yield Collector(plan, outputs, secrets, journal, write, record)

@@ -18,7 +18,7 @@ from ci_eval.run import participants
 from ci_eval.run.arms import Arm, Arms, Round, clear_base, play
 from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.code_digest import code_digests
-from ci_eval.run.collect import Collected, Collector, Outputs, Progress
+from ci_eval.run.collect import Collected, Outputs, Progress, collecting
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import clear, compare_and_decide, write_report
 from ci_eval.run.run_metadata import describe
@@ -152,7 +152,7 @@ def _observing(
     code = code_digests(plan, context)
     with (
         agent_workspace(context, files) as room,
-        Collector(plan, meta, outputs, context.secrets, code) as collector,
+        collecting(plan, meta, outputs, context.secrets, code) as collector,
         ExitStack() as stack,
     ):
         yield Arms(Arm(plan, room, collector), meta, outputs, baseline, stack)

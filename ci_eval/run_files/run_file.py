@@ -4,12 +4,11 @@
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Self, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
@@ -47,38 +46,23 @@ def replacing(path: Path) -> Iterator[IO[str]]:
         draft.unlink(missing_ok=True)
 
 
-class RunWriter:
-    """Writes a run; the file appears under its name once it is complete."""
+@contextmanager
+def writing_run(path: Path, meta: RunMeta) -> Iterator[Callable[[TrialResult], None]]:
+    """Yield a function that writes a result; the file appears once the run is complete."""
+    make_report_folder(path.parent)
+    path.unlink(missing_ok=True)
+    with replacing(path) as file:
+        head = meta.model_dump_json(exclude_defaults=True)
+        file.write(f'{{"schema_version":{SCHEMA_VERSION},"meta":{head},"results":[')
+        separator = "\n"
 
-    def __init__(self, path: Path, meta: RunMeta) -> None:
-        self._path = path
-        self._meta = meta
-        self._stack = ExitStack()
-        self._file: IO[str]
-        self._separator = "\n"
+        def write(result: TrialResult) -> None:
+            nonlocal separator
+            file.write(separator + result_line(result))
+            separator = ",\n"
 
-    def __enter__(self) -> Self:
-        make_report_folder(self._path.parent)
-        self._path.unlink(missing_ok=True)
-        self._file = self._stack.enter_context(replacing(self._path))
-        meta = self._meta.model_dump_json(exclude_defaults=True)
-        self._file.write(f'{{"schema_version":{SCHEMA_VERSION},"meta":{meta},"results":[')
-        return self
-
-    def add(self, result: TrialResult) -> None:
-        """Write one result."""
-        self._file.write(self._separator + result_line(result))
-        self._separator = ",\n"
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self._file.write("\n]}\n")
-        self._stack.__exit__(kind, value, traceback)
+        yield write
+        file.write("\n]}\n")
 
 
 def result_line(result: TrialResult) -> str:
@@ -155,7 +139,7 @@ class _RunReader:
             yield checked_result(self.meta, element, self._shown)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
-        """Yield `result_lines`, or nothing if the head differs from the layout of `RunWriter`."""
+        """Yield `result_lines`, or nothing if the head differs from the layout of `writing_run`."""
         with reading(self._path, shown=self._shown, most=MAX_WALKED, newline="\n") as file:
             head = file.readline(MAX_ELEMENT_CHARS)
             if [*parse_json(f"{head}]}}")] != ["schema_version", "meta", "results"]:

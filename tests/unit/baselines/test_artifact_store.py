@@ -31,7 +31,7 @@ from ci_eval.baselines.artifact_store import ArtifactStore
 from ci_eval.forge.lineage import Lineage
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.results import Run
-from ci_eval.run_files.run_file import RunWriter
+from ci_eval.run_files.run_file import writing_run
 from ci_eval.runtime.context import RunContext
 
 pytestmark = pytest.mark.processes
@@ -67,9 +67,9 @@ def document(run_id: str, commit: str | None = None, **more: Any) -> bytes:
 
 
 def run_json(folder: Path, made: Run) -> bytes:
-    with RunWriter(folder / "made.json", made.meta) as writer:
+    with writing_run(folder / "made.json", made.meta) as write:
         for each in made.results():
-            writer.add(each)
+            write(each)
     return (folder / "made.json").read_bytes()
 
 

@@ -17,7 +17,7 @@ from ci_eval.records.model_versions import ServedModel
 from ci_eval.records.results import InvocationScore, JudgeUsage, Score, TrialResult
 from ci_eval.records.trials import Failure, TrialKey
 from ci_eval.run.collect import Tally
-from ci_eval.run_files.run_file import RunWriter, _RunReader, read_run, replacing, result_line
+from ci_eval.run_files.run_file import _RunReader, read_run, replacing, result_line, writing_run
 from ci_eval.text.json_text import RESULT_DEPTH
 
 TEXT = """
@@ -33,9 +33,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def written(path: Path, *found: TrialResult) -> Path:
-    with RunWriter(path, meta()) as writer:
+    with writing_run(path, meta()) as write:
         for each in found or results(TEXT):
-            writer.add(each)
+            write(each)
     return path
 
 
@@ -203,7 +203,7 @@ def test_what_is_written_is_read(path: Path) -> None:
 
 
 def test_a_run_without_results_is_one(path: Path) -> None:
-    with RunWriter(path, meta()):
+    with writing_run(path, meta()):
         pass
     assert list(read_run(path, shown="run.json").results()) == []
 
@@ -242,8 +242,8 @@ def test_a_run_that_does_not_end_leaves_no_file(path: Path) -> None:
     written(path)
 
     def interrupted() -> None:
-        with RunWriter(path, meta()) as writer:
-            writer.add(next(results(TEXT)))
+        with writing_run(path, meta()) as write:
+            write(next(results(TEXT)))
             assert not path.exists()  # an older run is no result of this one
             raise KeyboardInterrupt
 
