@@ -11,7 +11,7 @@ from ci_eval.llm.gateway.gateway import cassette_of
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.gateway.providers import PROVIDERS
 from ci_eval.llm.gateway.upstream import tokens_of
-from ci_eval.llm.judge_settings import provider_of
+from ci_eval.llm.judge_settings import JudgeOptions, provider_of
 from ci_eval.plugins.points import Judge
 from ci_eval.records.cases import Record
 from ci_eval.run.cost_estimate import Estimate
@@ -34,14 +34,14 @@ class Quota(Record):
 
 
 class _Calls(NamedTuple):
-    """Calls by one caller to one provider, with the limits that the caller sets."""
+    """Calls by one caller to one provider."""
 
     provider: str
     shown: str
     calls: float
     tokens: float
-    requests_per_minute: float | None
-    tokens_per_minute: float | None
+    options: JudgeOptions | ModelOptions
+    """The options of the caller, which set its limits."""
 
 
 def quotas(plan: Plan, context: RunContext, asked: Sequence[Estimate]) -> list[Quota]:
@@ -62,8 +62,9 @@ def quotas(plan: Plan, context: RunContext, asked: Sequence[Estimate]) -> list[Q
 def _quota(callers: Sequence[_Calls]) -> Quota | None:
     """Return the time needed at the provider of these callers; `None` if it has no limit."""
     calls, tokens = sum(each.calls for each in callers), sum(each.tokens for each in callers)
-    requests_limit = min(filter(None, [each.requests_per_minute for each in callers]), default=None)
-    tokens_limit = min(filter(None, [each.tokens_per_minute for each in callers]), default=None)
+    options = [each.options for each in callers]
+    requests_limit = min(filter(None, [each.requests_per_minute for each in options]), default=None)
+    tokens_limit = min(filter(None, [each.tokens_per_minute for each in options]), default=None)
     minutes = max(
         calls / requests_limit if requests_limit else 0,
         tokens / tokens_limit if tokens_limit else 0,
@@ -91,41 +92,25 @@ def _of_judges(plan: Plan, asked: Sequence[Estimate]) -> Iterator[_Calls]:
             judges = [judging.player(plan.simulation)]
         share = 1 / len(judges) if judges else 0
         for judge in judges:
-            yield _Calls(
-                provider_of(judge),
-                judge.type_name,
-                each.calls[1] * share,
-                each.input_tokens[1] * share,
-                options.requests_per_minute,
-                options.tokens_per_minute,
-            )
+            needed = each.calls[1] * share, each.input_tokens[1] * share
+            yield _Calls(provider_of(judge), judge.type_name, *needed, options)
 
 
 def _of_agents(plan: Plan, context: RunContext) -> Iterator[_Calls]:
+    """Yield the calls of agents in the trials that are not replayed."""
     for name, options in agents_with_gateway(plan, context):
-        if options.mode != "replay":
-            yield from _of_agent(plan, name, options, context)
-
-
-def _of_agent(
-    plan: Plan, name: str, options: ModelOptions, context: RunContext
-) -> Iterator[_Calls]:
-    """Yield the calls of an agent in the trials that are not replayed."""
-    recorded = [each for each in cassette_of(options, context).calls() if each.trial.agent == name]
-    known = {each.place.trial for each in recorded}
-    digests = [digest_of_trial(each.key) for each in plan.trials() if each.key.agent == name]
-    trials = sum(options.mode != "auto" or each not in known for each in digests)
-    calls, tokens = _usual(recorded, options, context)
-    for provider, count in calls.items():
+        if options.mode == "replay":
+            continue
+        calls = cassette_of(options, context).calls()
+        recorded = [each for each in calls if each.trial.agent == name]
+        known = {each.place.trial for each in recorded}
+        digests = [digest_of_trial(each.key) for each in plan.trials() if each.key.agent == name]
+        trials = sum(options.mode != "auto" or each not in known for each in digests)
         per_trial = 1 / max(len(known), 1)
-        yield _Calls(
-            provider,
-            provider,
-            trials * count * per_trial,
-            trials * tokens[provider] * per_trial,
-            options.requests_per_minute,
-            options.tokens_per_minute,
-        )
+        counts, tokens = _usual(recorded, options, context)
+        for provider, count in counts.items():
+            needed = trials * count * per_trial, trials * tokens[provider] * per_trial
+            yield _Calls(provider, provider, *needed, options)
 
 
 def _usual(
