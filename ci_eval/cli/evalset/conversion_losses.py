@@ -107,12 +107,8 @@ def _turn_facts(turn: Invocation) -> dict[str, Any]:
 
 def call_ids(turn: Invocation) -> list[str | None]:
     """Return the ids of the tool calls of `turn`, in their order."""
-    data = turn.intermediate_data
-    if isinstance(data, IntermediateData):
-        return [call.id for call in data.tool_uses]
-    contents = [event.content for event in turn.events or () if event.content]
-    parts = [part for content in contents for part in content.parts or ()]
-    return [part.function_call.id for part in parts if part.function_call is not None]
+    calls, _ = turn.calls_and_responses()
+    return [call.id for call in calls]
 
 
 def _results(turn: Invocation, calls: Sequence[ToolCall]) -> list[Json]:

@@ -37,8 +37,11 @@ def adk_case(case: EvalCase) -> dict[str, Json]:
 def _canned(case: EvalCase) -> dict[str, Json]:
     """Return the canned results of `case`; `null` counts as a result."""
     names = {"tool_mocks", "human_answers"} & case.model_fields_set
-    found = case.model_dump(mode="json", exclude_unset=True, include=names)
-    return {name: value for name, value in found.items() if value}
+    return _without_empty(case.model_dump(mode="json", exclude_unset=True, include=names))
+
+
+def _without_empty(values: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in values.items() if value}
 
 
 # --- Our own ----------------------------------------------------------------------------------
@@ -46,44 +49,39 @@ def _canned(case: EvalCase) -> dict[str, Json]:
 
 def own_case(case: EvalCase) -> dict[str, Json]:
     """Return `case` in the format of files with `cases:`."""
-    found: dict[str, Json] = {"id": case.eval_id}
-    if case.tags:
-        found["tags"] = list(case.tags)
-    if case.session_input and case.session_input.state:
-        found["state"] = case.session_input.state
-    scenario = case.conversation_scenario
-    if scenario:
-        more = {key: of_metadata(case, key) for key in ("goals", "max_turns")}
-        given = {"persona": scenario.user_persona, **more}
-        found["scenario"] = {
-            "start": scenario.starting_prompt,
-            "plan": scenario.conversation_plan,
-            **{key: value for key, value in given.items() if value},
-        }
     turns = [_own_turn(turn) for turn in case.conversation or ()]
-    if len(turns) == 1:
-        found |= turns[0]
-    elif not scenario:
-        found["turns"] = turns
-    sources = {key: of_metadata(case, key) for key in ("context", "reference_facts")}
-    found |= {key: value for key, value in sources.items() if value}
-    if case.final_session_state:
-        found["final_state"] = case.final_session_state
-    if case.rubrics:
-        found["rubrics"] = [
+    asked = turns[0] if len(turns) == 1 else {"turns": turns}
+    before = {
+        "tags": list(case.tags),
+        "state": case.session_input.state if case.session_input else None,
+        "scenario": _own_scenario(case),
+    }
+    after = {
+        **{key: of_metadata(case, key) for key in ("context", "reference_facts")},
+        "final_state": case.final_session_state,
+        "rubrics": [
             {
                 "id": rubric.rubric_id,
                 "text": rubric.rubric_content.text_property,
                 **({} if rubric.type == Rubric.of_response else {"type": rubric.type}),
             }
-            for rubric in case.rubrics
-        ]
-    if case.assertions:
-        found["assert"] = [dict(each) for each in case.assertions]
-    found |= _canned(case)
-    if case.rerun_on_resume:
-        found["rerun_on_resume"] = True
-    return found
+            for rubric in case.rubrics or ()
+        ],
+        "assert": [dict(each) for each in case.assertions],
+        **_canned(case),
+        "rerun_on_resume": case.rerun_on_resume,
+    }
+    conversation = {} if case.conversation_scenario else asked
+    return {"id": case.eval_id, **_without_empty(before), **conversation, **_without_empty(after)}
+
+
+def _own_scenario(case: EvalCase) -> Json:
+    scenario = case.conversation_scenario
+    if scenario is None:
+        return None
+    more = {key: of_metadata(case, key) for key in ("goals", "max_turns")}
+    given = _without_empty({"persona": scenario.user_persona, **more})
+    return {"start": scenario.starting_prompt, "plan": scenario.conversation_plan, **given}
 
 
 def _own_turn(turn: Invocation) -> dict[str, Json]:
