@@ -2,29 +2,17 @@
 
 from collections.abc import Iterator
 
-from ci_eval.cli.console import out, out_table, out_text
+from ci_eval.cli.console import out_table, out_text
 from ci_eval.cli.gate.power_analysis import Outlook, Sensitivity
 from ci_eval.run_files.report_phrases import named
-from ci_eval.text.templates import counted, percent, plain
+from ci_eval.text.templates import percent, plain
 
 _HEADS = ("agent", "evalset", "criterion", "cases", "mean", "varies by", "finds a drop of")
 
 
 def show_outlook(found: Outlook) -> None:
     """Print the detectable drops, and the cost of detecting more."""
-    out(
-        f"{counted(found.cases, 'case')}, {counted(found.repeats, 'repeat')}, compared with "
-        f"{counted(found.runs, 'run')} of the baseline (at most {found.window} are pooled)"
-    )
-    if arms := any(each.arms for each in found.criteria):
-        out("in doubt, it is compared with the merge base, which is run in the same job")
-    for tier, count in found.hypotheses.items():
-        looks = f", over {found.looks} looks" if found.looks > 1 and not arms else ""
-        verb = "blocks" if tier == "block" else "warns"
-        hypotheses = counted(count, "hypothesis", "hypotheses")
-        out(f"noise {verb} at most {percent(found.false_block)} of runs: {hypotheses}{looks}")
-    out()
-    out(f"detected in {percent(found.power)} of runs, if all cases drop by the same amount:")
+    out_text("outlook_head.txt.j2", found=found)
     out_table(_HEADS, [_row(each) for each in found.criteria])
     doubts = [f"{named(each.group)}: {line}" for each in found.criteria for line in _doubts(each)]
     out_text("outlook.txt.j2", found=found, doubts=doubts, named=named)
