@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +43,9 @@ class ShardOption:
         _refuse_others(options)
         self._manifest = shards.manifest_of(plan, context)
         self._planned = self._plan_in(options["plan"]) if options["plan"] else None
-        total = len(self._planned.shards) if self._planned else None
-        self.shard = shard_of(options["shard"], context.env, total)
+        self.shard = _shard_of(options["shard"], context.env, self._planned)
         self.part = shards.part(plan, self.shard, self._planned)
         self.redraw = self._planned.redraw_of(self.shard) if self._planned else None
-        if self.redraw:
-            self.shard = replace(self.shard, redraw=self.redraw.redraw.number)
         self._env = context.env
 
     def _plan_in(self, given: str) -> ShardPlan:
@@ -105,14 +101,15 @@ def _refuse_others(options: Mapping[str, Any]) -> None:
         raise UsageError(message, hint="leave it out, or run the whole suite in one job")
 
 
-def shard_of(given: str, env: Mapping[str, str], total: int | None) -> Shard:
-    """Return the shard that `--shard` names; `total` is the number in the plan, if any.
+def _shard_of(given: str, env: Mapping[str, str], planned: ShardPlan | None) -> Shard:
+    """Return the shard that `--shard` names, of the plan if there is one.
 
     Raises:
         UsageError: it names none.
 
     """
     index, named = _number_in(given, env)
+    total = len(planned.shards) if planned else None
     counts = (named, total, ci_job.shard_count(env))
     count = next((each for each in counts if each is not None), None)
     if count is None:
@@ -124,7 +121,7 @@ def shard_of(given: str, env: Mapping[str, str], total: int | None) -> Shard:
         most = min(count, MAX_SHARDS)
         message = f"there is no shard {index}/{count}; they are numbered from 1, up to {most}"
         raise UsageError(message)
-    return Shard(index, count)
+    return Shard(index, count, planned.redraw.number if planned and planned.redraw else 0)
 
 
 def refuse_other(folder: Path, given: str, plan: str | None, env: Mapping[str, str]) -> None:
@@ -141,7 +138,7 @@ def refuse_other(folder: Path, given: str, plan: str | None, env: Mapping[str, s
         return
     found = read_shard_report(path, shown=str(path))
     planned = read_plan(Path(plan), shown=plan) if plan else None
-    shard = shard_of(given, env, len(planned.shards) if planned else None)
+    shard = _shard_of(given, env, planned)
     redraw = planned.redraw if planned else None
     if (shard.index, shard.total, redraw) != (found.index, found.total, found.redraw):
         message = f"{folder} has the report of shard {found.shard}, which would be overwritten"
