@@ -32,13 +32,10 @@ def changed_files(
     """
     clone = context.clone
     for name, spec in section(config.document.value, "agents").items():
-        file = recording_of(spec) if name in before.section("agents") else ""
-        if file and differs(clone, start, file):
-            yield f"agent {name}: its recording {context.shown(file)} is part of this change"
-        cassette = cassette_of(spec) if name in before.section("agents") else ""
-        if cassette and differs(clone, start, cassette):
-            shown = context.shown(cassette)
-            yield f"agent {name}: its model cassette {shown} is part of this change"
+        files = {"recording": recording_of(spec), "model cassette": cassette_of(spec)}
+        for what, file in files.items() if name in before.section("agents") else ():
+            if file and differs(clone, start, file):
+                yield f"agent {name}: its {what} {context.shown(file)} is part of this change"
     if before.asks:
         yield from _of_judges(config, start, context)
     for name, criterion in config.criteria.items():
@@ -107,11 +104,10 @@ def _of_judges(config: Config, start: str, context: RunContext) -> Iterator[str]
     calls = any(isinstance(each, JudgedCriterion) for each in config.criteria.values())
     if not (calls or config.simulation):
         return
-    if options.mode in ("auto", "replay") and differs(context.clone, start, options.cassette):
-        shown = context.shown(options.cassette)
-        yield f"judge: its cassette {shown} is part of this change"
-    if options.env_file and differs(context.clone, start, options.env_file):
-        yield f"judge: its {context.shown(options.env_file)} is part of this change"
+    cassette = options.cassette if options.mode in ("auto", "replay") else ""
+    for what, file in (("cassette ", cassette), ("", options.env_file)):
+        if file and differs(context.clone, start, file):
+            yield f"judge: its {what}{context.shown(file)} is part of this change"
 
 
 def _changed_sources(module: str, start: str, context: RunContext) -> str:
