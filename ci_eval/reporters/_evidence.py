@@ -179,12 +179,11 @@ def _call(call: Mapping[str, Json]) -> list[str]:
 
 def _text_lines(expected: str | None, actual: str | None) -> tuple[list[str], list[str]]:
     """Return both texts as lines, starting shortly before the first difference."""
-    if expected is None or actual is None:
-        return _side(expected), _side(actual)
-    start = _shared(expected, actual) - 4 * _WIDTH
-    if start <= 0:
-        return _side(expected), _side(actual)
-    return _side(f"… {expected[start:]}"), _side(f"… {actual[start:]}")
+    if expected is not None and actual is not None:
+        start = _shared(expected, actual) - 4 * _WIDTH
+        if start > 0:
+            expected, actual = f"… {expected[start:]}", f"… {actual[start:]}"
+    return _side(expected), _side(actual)
 
 
 def _side(text: str | None) -> list[str]:
