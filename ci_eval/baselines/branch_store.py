@@ -1,7 +1,7 @@
 """Baselines on a data branch: runs by commit, safe for concurrent jobs."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,7 +173,7 @@ class _Suite:
         if named and not self.branch.has(path):
             raise self._lost(named)
         document = drafts / RUN_FILE
-        dropped = frozenset(self._write(run, path, document))
+        dropped = self._write(run, path, document)
         left = [noted, *(each for each in runs if each.run_id not in dropped)]
         left.sort(key=lambda each: each.created, reverse=True)
         files = {path: document, **dict(self._pages(left, badge_of, drafts))}
@@ -191,21 +191,15 @@ class _Suite:
         message = f"{self.suite}: the newest {len(left)} of {len(runs)} runs\n\n[skip ci]\n"
         return Change(message, files, afresh)
 
-    def _write(self, run: Run, path: str, document: Path) -> Iterator[str]:
-        """Write the file of a commit with `run` first, and yield the runs that it drops."""
-
-        def write(stored: Sequence[Past], old: Path) -> None:
+    def _write(self, run: Run, path: str, document: Path) -> set[str]:
+        """Write the file of a commit with `run` first, and return the runs that it drops."""
+        is_there = self.branch.has(path)
+        with self.branch.file(path) if is_there else nullcontext(document) as old:
+            stored = stored_runs(old, self.shown(path)) if is_there else []
             pieces = with_run(run, stored, old, self.shown(path), window=MAX_PER_COMMIT)
             with document.open("w", encoding="utf-8", newline="\n") as out:
                 out.writelines(pieces)
-
-        if not self.branch.has(path):
-            write([], document)
-            return
-        with self.branch.file(path) as old:
-            stored = stored_runs(old, self.shown(path))
-            write(stored, old)
-        yield from (past.meta.run_id for past in stored[MAX_PER_COMMIT - 1 :])
+        return {past.meta.run_id for past in stored[MAX_PER_COMMIT - 1 :]}
 
     def _pages(
         self, runs: Sequence[Noted], badge_of: str | None, drafts: Path
