@@ -6,7 +6,7 @@ The fields are those of `EvalCaseResult` in ADK 2.13.0 (`google/adk/evaluation/e
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pydantic import Field
@@ -150,7 +150,7 @@ def case_result(
     scores = () if result.error else result.scores
     said = observed.invocations or ()
     seen = () if result.error else said
-    parts = [_parts(score, len(seen)) for score in scores]
+    found = [(score, _parts(score, len(seen))) for score in scores]
     expected = case.conversation or ()
     session = session_details(case, result.key.agent, said, observed.final_state)
     return CaseResult(
@@ -159,16 +159,14 @@ def case_result(
         eval_id=case.eval_id,
         final_eval_status=_STATUSES[result.status],
         overall_eval_metric_results=tuple(
-            _metric(score, _whole(score, own), criteria)
-            for score, own in zip(scores, parts, strict=True)
+            _metric(score, _whole(score, own), criteria) for score, own in found
         ),
         eval_metric_result_per_invocation=tuple(
             InvocationResult(
                 actual_invocation=invocation,
                 expected_invocation=expected[at] if at < len(expected) else None,
                 eval_metric_results=tuple(
-                    _metric(score, own[at], criteria)
-                    for score, own in zip(scores, parts, strict=True)
+                    _metric(score, own[at], criteria) for score, own in found
                 ),
             )
             for at, invocation in enumerate(seen)
@@ -187,7 +185,7 @@ _STATUSES = {
 }
 
 
-class _Found(Record):
+class _Found(NamedTuple):
     """Value and status of a metric for a case or an invocation."""
 
     status: Status
@@ -201,16 +199,13 @@ def _parts(score: Score, count: int) -> list[_Found]:
     A criterion that judges the whole conversation has no values for single invocations.
     """
     if len(score.invocations) != count:
-        return [_Found(status=Status.SKIPPED, value=None)] * count
-    return [
-        _Found(status=each.status, value=each.value, details=details_of(score, each))
-        for each in score.invocations
-    ]
+        return [_Found(Status.SKIPPED, None)] * count
+    return [_Found(each.status, each.value, details_of(score, each)) for each in score.invocations]
 
 
 def _whole(score: Score, parts: Sequence[_Found]) -> _Found:
     details = overall_details(score, [each.details for each in parts])
-    return _Found(status=score.status, value=score.value, details=details)
+    return _Found(score.status, score.value, details)
 
 
 def _metric(score: Score, found: _Found, criteria: Mapping[str, AnyCriterion]) -> MetricResult:
