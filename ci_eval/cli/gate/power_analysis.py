@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
@@ -155,9 +155,6 @@ def outlook(asked: Asked, before: Baseline, of_trial: Cost) -> Outlook:
     ]
     cases = len({(e.key.agent, e.key.evalset, case) for e in groups for case in e.now})
     families = [*_families(groups, asked, cases)]
-    hypotheses = Counter[Tier]()
-    for family in families:
-        hypotheses[family.tier] += family.size
     found = tuple(each for family in families for each in family.sensitivities())
     if found and all(each.trial_sd is None for each in found):
         raise UsageError(
@@ -181,7 +178,7 @@ def outlook(asked: Asked, before: Baseline, of_trial: Cost) -> Outlook:
         power=asked.power,
         wanted_drop=asked.drop,
         false_block=asked.gate.false_block,
-        hypotheses=hypotheses,
+        hypotheses=_sizes(families),
         looks=asked.gate.looks,
         budget=asked.gate.rerun_budget if asked.gate.looks > 1 else 1.0,
         criteria=found,
@@ -217,6 +214,14 @@ def _families(groups: Sequence[Group], asked: Asked, cases: int) -> Iterator["_F
             if part:
                 rate = asked.gate.false_block * (len(part) / len(tested))
                 yield _Family(tier, part, asked, rate, budget if arms else 0.0)
+
+
+def _sizes(families: Iterable["_Family"]) -> Mapping[Tier, int]:
+    """Return the number of hypotheses of each tier."""
+    found: dict[Tier, int] = {}
+    for each in families:
+        found[each.tier] = found.get(each.tier, 0) + each.size
+    return found
 
 
 class _Family:
