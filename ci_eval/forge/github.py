@@ -16,10 +16,10 @@ from typing import TypeVar
 from urllib.parse import quote, urlencode, urljoin
 
 from ci_eval.forge.github_errors import RULES, graphql_error, require_success
-from ci_eval.forge.rest import GONE, Host, HostError, address_in, checked, items, read, token_in
+from ci_eval.forge.rest import GONE, Host, HostError, checked, items, read, token_in
 from ci_eval.records.cases import Json, Stored
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Request, Response, connecting, shown_address
+from ci_eval.runtime.http import Request, Response, address, connecting, shown_address
 
 M = TypeVar("M", bound=Stored)
 
@@ -52,7 +52,11 @@ async def connected(context: RunContext) -> AsyncIterator["GitHub"]:
 
     """
     env = context.env
-    api = address_in("GITHUB_API_URL", (env.get("GITHUB_API_URL") or API).rstrip("/"))
+    api = (env.get("GITHUB_API_URL") or API).rstrip("/")
+    try:
+        address(api)
+    except ValueError as exc:
+        raise HostError(f"GITHUB_API_URL: {exc}") from exc
     graphql = _graphql(env, api)
     repository = _repository(env)
     headers = {
@@ -67,8 +71,10 @@ async def connected(context: RunContext) -> AsyncIterator["GitHub"]:
 
 def _graphql(env: Mapping[str, str], api: str) -> str:
     """Return the GraphQL endpoint; an Enterprise Server has `/api/v3` and `/api/graphql`."""
-    found = env.get("GITHUB_GRAPHQL_URL") or f"{api.removesuffix('/v3')}/graphql"
-    return address_in("GITHUB_GRAPHQL_URL", found)
+    try:
+        return address(env.get("GITHUB_GRAPHQL_URL") or f"{api.removesuffix('/v3')}/graphql")
+    except ValueError as exc:
+        raise HostError(f"GITHUB_GRAPHQL_URL: {exc}") from exc
 
 
 def _repository(env: Mapping[str, str]) -> str:

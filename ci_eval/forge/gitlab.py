@@ -12,10 +12,10 @@ from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from ci_eval.forge import rest
-from ci_eval.forge.rest import Host, HostError, HostRules, address_in, checked, items, read
+from ci_eval.forge.rest import Host, HostError, HostRules, checked, items, read
 from ci_eval.records.cases import Json, Stored
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Request, Response, connecting
+from ci_eval.runtime.http import Request, Response, address, connecting
 
 M = TypeVar("M", bound=Stored)
 
@@ -38,7 +38,11 @@ async def connected(context: RunContext, project: str) -> AsyncIterator["GitLab"
 
     """
     env = context.env
-    api = address_in("CI_API_V4_URL", (env.get("CI_API_V4_URL") or API).rstrip("/"))
+    api = (env.get("CI_API_V4_URL") or API).rstrip("/")
+    try:
+        address(api)
+    except ValueError as exc:
+        raise HostError(f"CI_API_V4_URL: {exc}") from exc
     headers = {"PRIVATE-TOKEN": _token(env), "User-Agent": "ci-eval"}
     async with AsyncExitStack() as stack:
         try:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from ci_eval.records.cases import Json, Stored
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Net, Request, Response, address
+from ci_eval.runtime.http import Net, Request, Response
 from ci_eval.runtime.retry import Backoff, retry_after
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.validation_messages import described
@@ -157,19 +157,6 @@ def token_in(env: Mapping[str, str], names: Sequence[str], missing: HostError) -
     if not re.fullmatch(r"[!-~]+", env[name]):
         raise HostError(f"{name} is not a token: it has spaces, line breaks or invalid characters")
     return env[name]
-
-
-def address_in(variable: str, given: str) -> str:
-    """Return the address `given`, which the environment variable may set.
-
-    Raises:
-        HostError: it is not an address that requests can be sent to.
-
-    """
-    try:
-        return address(given)
-    except ValueError as exc:
-        raise HostError(f"{variable}: {exc}") from exc
 
 
 def named_limit_s(response: Response, now: float, prefix: str) -> float | None:
