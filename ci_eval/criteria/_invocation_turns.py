@@ -39,6 +39,11 @@ def compared(
     return averaged(criterion, turns)
 
 
+def observed(criterion: AnyCriterion, trace: Trace, measure: Callable[[Invocation], Turn]) -> Score:
+    """Return the mean of `measure` over the observed invocations."""
+    return averaged(criterion, map(measure, trace.invocations))
+
+
 def averaged(criterion: AnyCriterion, turns: Iterable[Turn]) -> Score:
     """Return the mean over the invocations that have a value; skipped if none has."""
     turns = list(turns)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 
-from ci_eval.criteria._invocation_turns import Turn, averaged
+from ci_eval.criteria._invocation_turns import Turn, averaged, observed
 from ci_eval.criteria._token_usage import tokens_of
 from ci_eval.formats.event_lists import is_model_call
 from ci_eval.plugins.points import Criterion, criterion
@@ -22,7 +22,7 @@ class Efficiency(Criterion):
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Return the mean over the invocations that can be measured."""
         del case
-        return averaged(self, map(self.measure, trace.invocations))
+        return observed(self, trace, self.measure)
 
     @abstractmethod
     def measure(self, invocation: Invocation) -> Turn:
