@@ -98,7 +98,7 @@ def test_what_held_a_secret_is_observed_again(
     main(["run", "--resume"])
     again = json.loads((shop / "ci-eval-report/run.json").read_text())["results"]
 
-    assert "reused 0 trials from the previous run" in "".join(capsys.readouterr())
+    assert "reused nothing from the previous run" in "".join(capsys.readouterr())
     assert [each["scores"] for each in again] == [each["scores"] for each in first]
 
 
@@ -193,7 +193,7 @@ def test_a_secret_in_an_earlier_conversation_is_in_no_document(
     assert {name for name, text in written.items() if HANDED in text} == set()
     assert HANDED not in printed
     assert 'ask(key="[HANDED]")' in printed
-    assert not is_resumed or "reused 1 trial from the previous run" in printed
+    assert not is_resumed or "reused 1 trial from the run that this one resumes" in printed
 
 
 @pytest.mark.parametrize("has_config", [True, False])
