@@ -191,6 +191,23 @@ def test_with_a_recording_the_first_run_passes(repository, layout, capsys):
     assert agent == {"recorded": "traces/recorded.jsonl"}
 
 
+def test_whoever_has_an_agent_is_told_that_only_its_recording_is_replayed(repository, capsys):
+    root = repository(LAYOUTS["a graph of AgentFlow"])
+    record(root)
+
+    assert main(["init", "--yes"]) == 0
+
+    assert (
+        "- ci-eval.yaml: a recording is replayed, so changes to the agent have no effect; to run "
+        "the agent graph.react:app of AgentFlow, replace `recorded: …` with "
+        "`agentflow: graph.react:app`\n"
+    ) in capsys.readouterr().out
+    config = root / "ci-eval.yaml"
+    recorded = "recorded: traces/recorded.jsonl"
+    config.write_text(config.read_text().replace(recorded, "agentflow: graph.react:app"))
+    assert main(["validate"]) == 0, capsys.readouterr().err
+
+
 LED = {
     "eval_id": "leads",
     "conversation_scenario": {"starting_prompt": "Hi", "conversation_plan": "Be kind."},

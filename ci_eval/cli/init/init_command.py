@@ -79,7 +79,7 @@ def init(folder: str, *, yes: bool, force: bool) -> None:
         out(f"wrote {os.path.normpath(Path(folder) / name)}")
     out(f"will run {draft.agent_name} on {', '.join(draft.evalsets)} (see {CONFIG_FILE})")
     there = "" if os.path.normpath(folder) == "." else f"cd {shlex.quote(folder)} && "
-    left = [*_to_do(names), *(model.told(context.env) for model in draft.asked)]
+    left = [*_to_do(names, found, draft), *(model.told(context.env) for model in draft.asked)]
     if left:
         out("to do:")
     for line in left:
@@ -143,8 +143,14 @@ def _configured_above(root: Path) -> Iterator[str]:
         yield f"note: the repository already has {path}; this adds a suite for this folder"
 
 
-def _to_do(names: Sequence[str]) -> Iterator[str]:
+def _to_do(names: Sequence[str], found: Survey, draft: Draft) -> Iterator[str]:
     """Yield what the user must do in the files that were written."""
+    if "recorded" in draft.agent and found.sources.agents:
+        agent = found.sources.agents[0]
+        yield (
+            f"{CONFIG_FILE}: a recording is replayed, so changes to the agent have no effect; to "
+            f"run {agent.label}, replace `recorded: …` with `{agent.kind}: {agent.target}`"
+        )
     if AGENT in names:
         yield f"{AGENT}: call your agent"
     if STARTER in names:
