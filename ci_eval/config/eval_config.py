@@ -12,6 +12,7 @@ looked up here, because it may be installed only where it runs.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +36,7 @@ from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import Simulator
 from ci_eval.records.cases import AdkRecord, Json
-from ci_eval.records.errors import Problem, Severity, UnknownPluginError
+from ci_eval.records.errors import Problem, Severity, UnknownPluginError, UsageError
 from ci_eval.text.json_text import JsonText, is_number, parse_relaxed
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, read_as
@@ -59,6 +60,8 @@ _TIMEOUT_S = 300.0
 _CONCURRENCY = 4
 """AgentFlow's defaults."""
 _LONGEST_S = 1e9
+_OF_AGENTS_CLI = re.compile(r'(?m)^(?:(?:metrics_to_run|custom_metrics):|[ \t]*"metrics_to_run")')
+"""A key of agents-cli, whose eval configs are YAML; ADK's `custom_metrics` is in quotes."""
 _NO_JUDGE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -112,10 +115,17 @@ def read_eval_config(
     because AgentFlow writes these into every file.
 
     Raises:
-        UsageError: the file cannot be read, or is not JSON.
+        UsageError: the file cannot be read, is not JSON, or is of agents-cli.
 
     """
-    document, relaxed = parse_relaxed(read_text(path, shown=shown, most=MAX_CONFIG), shown=shown)
+    text = read_text(path, shown=shown, most=MAX_CONFIG)
+    if found := _OF_AGENTS_CLI.search(text):
+        message = (
+            "is an eval config of agents-cli, which is not read; write its metrics under "
+            "`criteria:`, a function as `ci/python`, a prompt as rubrics"
+        )
+        raise UsageError(message, file=shown, line=1 + text.count("\n", 0, found.start()))
+    document, relaxed = parse_relaxed(text, shown=shown)
     reader = _Reader(document, interpreter, judge)
     reader.file.problems += relaxed
     value = document.value

@@ -16,9 +16,10 @@ class AgentsCliDataset(CaseReader):
 
     A case is the message in `prompt`, or the conversation in `agent_data.turns[].events`.  The
     user's messages in it are sent one after the other, and the agent's messages are the expected
-    responses, whereas agents-cli passes them to the agent as history; a warning says so.  A
-    conversation without any tool call does not state which tools are called.  A case without an id
-    is named after the user's messages, as with `cases`.
+    responses, whereas agents-cli passes them to the agent as history; a warning says so.  The
+    `reference` is the expected response to the last message.  A conversation without any tool call
+    does not state which tools are called.  A case without an id is named after the user's messages,
+    as with `cases`.
     """
 
     @classmethod
@@ -47,4 +48,7 @@ def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
     if any(turn.final_response for turn in conversation):
         message = "the agent's messages are used as expectations; agents-cli sends them as history"
         entry.notes.warning(message, ("agent_data",))
+    if given.reference and (expected := given.reference.response) and expected.parts:
+        last = conversation[-1].model_copy(update={"final_response": expected})
+        conversation = (*conversation[:-1], last)
     yield EvalCase(eval_id=case_id, conversation=as_expected(conversation), line=entry.line)

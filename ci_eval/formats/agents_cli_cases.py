@@ -1,13 +1,13 @@
 """Cases of agents-cli (Google's CLI for agents on its platform), with or without answers.
 
 A dataset and a trace have the same shape, `{"eval_cases": [{"eval_case_id", …}]}`: a case has
-a message in `prompt`, or a conversation in `agent_data.turns[].events`, and a trace has the
-agent's answers in `responses`.
+a message in `prompt`, or a conversation in `agent_data.turns[].events`.  A dataset may have an
+expected answer in `reference`, and a trace has the agent's answers in `responses`.
 """
 
 from collections.abc import Mapping
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ci_eval.formats.event_lists import USER
 from ci_eval.formats.known_formats import first_object
@@ -33,6 +33,14 @@ class AgentsCliCase(Stored):
     prompt: Content | None = None
     agent_data: _AgentData | None = None
     responses: tuple[_Response, ...] | None = None
+    reference: _Response | None = None
+    """The expected answer to the last message."""
+
+    @field_validator("reference", mode="before")
+    @classmethod
+    def _may_be_a_text(cls, value: Json) -> Json | _Response:
+        is_text = isinstance(value, str)
+        return _Response(response=Content.of_text(value, role="model")) if is_text else value
 
     @model_validator(mode="after")
     def _is_asked_something(self) -> "AgentsCliCase":

@@ -742,6 +742,20 @@ def test_the_environment_is_the_nearest_one(repository):
     assert "agents/shop/.venv/bin/pip install -r agents/shop/requirements.txt" in workflow
 
 
+def test_an_eval_config_of_agents_cli_is_named(repository, capsys):
+    metrics = (
+        "metrics_to_run: [quality]\ncustom_metrics:\n- {name: quality, prompt_template: Rate}\n"
+    )
+    repository(
+        {"shop/agent.py": AGENT, "tests/eval/eval_config.yaml": f"# of the scaffold\n{metrics}"}
+    )
+
+    assert main(["init", "--yes"]) == 0
+
+    said = "tests/eval/eval_config.yaml:2: is an eval config of agents-cli, which is not read;"
+    assert f"found files that cannot be read: {said}" in capsys.readouterr().out
+
+
 def test_recordings_that_are_not_used_are_named(repository):
     root = repository({**LAYOUTS["an agent with its evalset beside it"]})
     line = json.dumps({"eval_id": "another", "invocations": [{"user_content": {"parts": []}}]})

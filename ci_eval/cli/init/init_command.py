@@ -295,7 +295,7 @@ def _found(found: Survey) -> Iterator[str]:
         "eval configs": found.eval_configs,
         "recordings": found.recordings,
         "other frameworks": [f"{name} ({file})" for name, file in found.sources.other_frameworks],
-        "evalsets that cannot be read": [str(each) for each in found.unreadable],
+        "files that cannot be read": [str(each) for each in found.unreadable],
     }
     for kind, names in kinds.items():
         if names:

@@ -44,7 +44,9 @@ _EVALS = re.compile(
 _RECORDED = re.compile(
     r"evalset_result|trace|record|session|span|transcript|conversation", re.IGNORECASE
 )
-_EVAL_CONFIG = re.compile(r"(test|eval)[\w-]*config[\w-]*\.json", re.IGNORECASE)
+_EVAL_CONFIG = re.compile(
+    r"(test|eval)[\w-]*config[\w-]*\.json|eval[\w-]*config[\w-]*\.ya?ml", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)

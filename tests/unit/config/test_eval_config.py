@@ -92,6 +92,20 @@ def test_what_only_one_system_writes_tells_whose_file_it_is(
 
 
 @pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("# of the scaffold\nmetrics_to_run:\n- quality\n", 2),
+        ("custom_metrics:\n- {name: quality, prompt_template: Rate it}\n", 1),
+        ('{\n  "metrics_to_run": ["quality"]}', 2),
+    ],
+)
+def test_a_file_of_agents_cli_is_recognised(tmp_path: Path, text: str, line: int) -> None:
+    with pytest.raises(UsageError, match="is an eval config of agents-cli") as caught:
+        read(tmp_path, text, name="eval_config.yaml")
+    assert caught.value.problems[0].line == line
+
+
+@pytest.mark.parametrize(
     "value",
     [
         {},

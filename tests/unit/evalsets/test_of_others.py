@@ -166,9 +166,38 @@ def test_the_past_of_a_case_is_held_again_with_a_warning(tmp_path: Path) -> None
 
 
 def test_what_is_not_read_of_a_dataset_is_warned_of(tmp_path: Path) -> None:
-    case = {"eval_case_id": "a", "prompt": content("user", "x"), "reference": {"response": {}}}
+    case = {"eval_case_id": "a", "prompt": content("user", "x"), "rubric_groups": {}}
     assert said(tmp_path, {"eval_cases": [case]}) == [
-        "warning: 1: eval_cases[0].reference: is ignored"
+        "warning: 1: eval_cases[0].rubric_groups: is ignored"
+    ]
+
+
+@pytest.mark.parametrize("reference", [{"response": content("model", "Done")}, "Done"])
+def test_the_reference_is_the_expected_answer_to_the_last_message(
+    tmp_path: Path, reference: Any
+) -> None:
+    events = [
+        {"author": "user", "content": content("user", "Scan it")},
+        {"author": "user", "content": content("user", "Now")},
+        {"author": "planner", "content": content("model", "Sure?")},
+        {"author": "user", "content": content("user", "Yes")},
+    ]
+    asked = {"eval_case_id": "a", "prompt": content("user", "Scan it"), "reference": reference}
+    held = {"agent_data": {"turns": [{"events": events}]}, "reference": reference}
+    first, second = cases(tmp_path, {"eval_cases": [asked, held]})
+    assert talk(first) == [("Scan it", "Done")]
+    assert talk(second) == [("Scan it\nNow", "Sure?"), ("Yes", "Done")]
+    (turn,) = first.conversation or ()
+    assert turn.intermediate_data is None
+
+
+def test_a_reference_may_state_nothing(tmp_path: Path) -> None:
+    case = {"eval_case_id": "a", "prompt": content("user", "x"), "reference": {"response": {}}}
+    (found,) = cases(tmp_path, {"eval_cases": [case]})
+    assert talk(found) == [("x", "")]
+    case["reference"] = 5
+    assert said(tmp_path, {"eval_cases": [case]}) == [
+        "1: eval_cases[0].reference: expected an object, found 5"
     ]
 
 
