@@ -1,6 +1,7 @@
 """Agents in the source code of a repository, found by syntax: nothing is imported or run."""
 
 import ast
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -61,7 +62,8 @@ _CALLED = {
 }
 """Display names of the types of agents that are found, the most reliable type first."""
 KINDS = tuple(_CALLED)
-_AGENTFLOW_FILE = "agentflow.json"
+_DECLARED_IN = {"agentflow.json": "agentflow", "langgraph.json": "langgraph"}
+"""Configurations that name agents, and their types of agents."""
 _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
@@ -119,9 +121,10 @@ def read_sources(root: Path, files: Sequence[str]) -> Sources:
     ]
     others: list[Doubtful] = []
     frameworks: dict[str, str] = {}
-    for file in [each for each in files if name_of(each) == _AGENTFLOW_FILE]:
-        frameworks.setdefault("AgentFlow", file)
-        others += _of_agentflow_file(root, file, files)
+    for file in [each for each in files if name_of(each) in _DECLARED_IN]:
+        others += _declared(root, file, files)
+        if name_of(file) == "agentflow.json":  # LangGraph has agents in TypeScript, too
+            frameworks.setdefault("AgentFlow", file)
     own = frozenset(each.partition("/")[0].removesuffix(".py") for each in files)
     for file in [each for each in files if each.endswith(".py")][:MAX_SOURCES]:
         tree = parsed(root / file)
@@ -185,19 +188,32 @@ def _of_object(file: str, kind: str, name: str) -> Iterator[Doubtful]:
         yield (len(parts),), FoundAgent(kind, _short(parts), folder, f"{'.'.join(parts)}:{name}")
 
 
-def _of_agentflow_file(root: Path, file: str, files: Sequence[str]) -> Iterator[Doubtful]:
-    """Yield the agent that an AgentFlow configuration names."""
+def _declared(root: Path, file: str, files: Sequence[str]) -> Iterator[Doubtful]:
+    """Yield the agents that a configuration of AgentFlow or LangGraph names, in its order.
+
+    LangGraph's: https://langchain-ai.github.io/langgraph/concepts/application_structure
+    """
     try:
         value = parse_json(read_text(root / file, shown=file, most=MAX_CONFIG))
     except (UsageError, NotJsonError):
         return
-    named = value.get("agent") if isinstance(value, dict) else None
-    if not isinstance(named, str) or not _OBJECT.fullmatch(named):
-        return
-    module, _, name = named.partition(":")
-    code = str(PurePosixPath(file).parent / f"{module.replace('.', '/')}.py")
-    if code in files:
-        yield from _of_object(code, "agentflow", name)
+    match value:
+        case {"agent": str(named)} if _OBJECT.fullmatch(named):
+            module, _, name = named.partition(":")
+            places = [f"{module.replace('.', '/')}.py:{name}"]
+        case {"graphs": dict(graphs)}:
+            given = (
+                each.get("path") if isinstance(each, dict) else each for each in graphs.values()
+            )
+            places = [each for each in given if isinstance(each, str) and ".py:" in each]
+        case _:
+            return
+    for number, place in enumerate(places):
+        path, _, name = place.rpartition(":")
+        code = posixpath.normpath(PurePosixPath(file).parent / path)
+        if code in files and name.isidentifier():
+            for _, agent in _of_object(code, _DECLARED_IN[name_of(file)], name):
+                yield (0, number), agent
 
 
 def _module(file: str) -> tuple[str, ...]:

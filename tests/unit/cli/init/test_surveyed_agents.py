@@ -1,5 +1,6 @@
 """Agents are found in code by its syntax, and nothing of it runs."""
 
+import json
 from textwrap import dedent
 
 import pytest
@@ -237,6 +238,37 @@ def test_a_configuration_of_agentflow_that_names_none_is_passed_over(read, text)
 
     assert found.agents == ()
     assert found.other_frameworks == (("AgentFlow", "agentflow.json"),)
+
+
+def test_the_configuration_of_langgraph_names_the_agents_in_its_order(read):
+    graphs = {
+        "main": "./src/main.py:graph",
+        "web": "./web/graph.ts:graph",
+        "sub": {"path": "src/sub.py:make_graph", "description": "A part of it."},
+        "gone": "./gone.py:graph",
+        "odd": 5,
+    }
+    made = "graph = build().compile().with_config(recursion_limit=9)"
+    files = {
+        "x/langgraph.json": json.dumps({"graphs": graphs}),
+        "x/src/main.py": made,
+        "x/src/sub.py": "def make_graph(): ...",
+        "x/web/graph.ts": "",
+        "other.py": "from langgraph.graph import StateGraph\n\ngraph = StateGraph(dict).compile()",
+    }
+
+    assert [(agent.kind, agent.target) for agent in read(files).agents] == [
+        ("langgraph", "x.src.main:graph"),
+        ("langgraph", "x.src.sub:make_graph"),
+        ("langgraph", "other:graph"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"graphs": []}', '{"graphs": {"a": "./g.ts:graph"}}'])
+def test_a_configuration_of_langgraph_without_python_is_passed_over(read, text):
+    found = read({"langgraph.json": text, "g.ts": ""})
+
+    assert (found.agents, found.frameworks) == ((), ())
 
 
 def test_frameworks_without_an_agent_are_named_with_a_file(read):
