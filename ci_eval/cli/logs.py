@@ -15,12 +15,7 @@ LEVEL_VARIABLE = "CI_EVAL_LOG"
 """The environment variable with the log level; command-line options win."""
 MAX_LINES = 100
 """Maximum number of lines of a message, which may quote an agent."""
-_LEVELS = {
-    "error": logging.ERROR,
-    "warning": logging.WARNING,
-    "info": logging.INFO,
-    "debug": logging.DEBUG,
-}
+_LEVELS = ("error", "warning", "info", "debug")
 _LOGGER = logging.getLogger("ci_eval")
 _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
@@ -58,7 +53,7 @@ def _level(env: Mapping[str, str], *, verbose: int, quiet: bool) -> int:
         if named not in _LEVELS:
             meant = did_you_mean(named, _LEVELS)
             raise UsageError(f"{LEVEL_VARIABLE}: unknown level {named!r}{meant}")
-        return _LEVELS[named]
+        return logging.getLevelNamesMapping()[named.upper()]
     return logging.DEBUG if env.get("RUNNER_DEBUG") == "1" else logging.WARNING
 
 
