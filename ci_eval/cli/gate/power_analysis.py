@@ -162,13 +162,9 @@ def outlook(asked: Asked, before: Baseline, of_trial: Cost) -> Outlook:
             "run once",
             hint="store another run, or run each case at least twice: `run: {repeats: 2}`",
         )
-    blocking = [each for each in found if each.tier == "block" and each.wanted]
-    repeats = _most(each.wanted.repeats for each in blocking if each.wanted)
-    factor = _most(
-        each.wanted.cases / each.cases if each.wanted.cases else None
-        for each in blocking
-        if each.wanted
-    )
+    wanted = [(each.wanted, each.cases) for each in found if each.tier == "block" and each.wanted]
+    repeats = _most(each.repeats for each, _ in wanted)
+    factor = _most(each.cases / count if each.cases else None for each, count in wanted)
     return Outlook(
         suite=asked.suite,
         runs=len(runs),
