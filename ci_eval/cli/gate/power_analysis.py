@@ -220,25 +220,20 @@ def _sizes(families: Iterable["_Family"]) -> Mapping[Tier, int]:
     return found
 
 
+@dataclass
 class _Family:
     """Criteria of one tier, whose tests are corrected together."""
 
-    def __init__(
-        self,
-        tier: Tier,
-        groups: Sequence[Group],
-        asked: Asked,
-        rate: float,
-        budget: float,
-    ) -> None:
-        self.tier = tier
-        self.groups = groups
-        self._asked = asked
-        self._budget = budget
-        self._arms = budget > 0
-        self._rate = rate
+    tier: Tier
+    groups: Sequence[Group]
+    asked: Asked
+    rate: float
+    budget: float
+
+    def __post_init__(self) -> None:
+        self._arms = self.budget > 0
         kind = ArmDrops if self._arms else Drifts
-        self._drifts = kind(groups, asked.gate, 0, (1 - hard_break.SHARE) * rate)
+        self._drifts = kind(self.groups, self.asked.gate, 0, (1 - hard_break.SHARE) * self.rate)
         self.size = self._drifts.size
 
     def sensitivities(self) -> Iterator[Sensitivity]:
@@ -254,20 +249,20 @@ class _Family:
         if noise is None or not self._drifts.visible:
             return None
         # The drop is a share of each interval, and the cases are those of all criteria.
-        one = self._setting(groups[0], noise, self._asked.repeats)
+        one = self._setting(groups[0], noise, self.asked.repeats)
         day = fmean(between_runs(each).spread for each in groups)
-        setting = replace(one, cases=len(cells), least=self._asked.gate.max_drop, day=day)
+        setting = replace(one, cases=len(cells), least=self.asked.gate.max_drop, day=day)
         if self._arms:
             setting = replace(setting, doubts=(TOGETHER, *setting.doubts[1:]))
-        return setting.detectable(self._asked.power, 1.0)
+        return setting.detectable(self.asked.power, 1.0)
 
     def _of(self, group: Group) -> Sensitivity:
         noise = noise_of(pair.before for pair in group.pairs.values())
-        setting = self._setting(group, noise or Noise(0.0, 0.0, runs=False), self._asked.repeats)
+        setting = self._setting(group, noise or Noise(0.0, 0.0, runs=False), self.asked.repeats)
         allowed = (group.facts.max_growth or 0.0) * group.scale
         drop = None
         if noise and self._drifts.visible:
-            drop = setting.detectable(self._asked.power, group.scale or 1.0)
+            drop = setting.detectable(self.asked.power, group.scale or 1.0)
         drop = None if drop is None else drop + allowed
         return Sensitivity(
             group=group.key,
@@ -282,7 +277,7 @@ class _Family:
             share=drop / group.scale if drop is not None and group.scale else None,
             single=self._break(group),
             arms=self._arms,
-            wanted=self._wanted(group, noise) if noise and self._asked.drop else None,
+            wanted=self._wanted(group, noise) if noise and self.asked.drop else None,
         )
 
     def _setting(
@@ -295,8 +290,8 @@ class _Family:
         growth = 1 + (group.facts.max_growth or 0.0)
         old = repeats if all_alike else max(round(sum(units) / max(len(units), 1)), 1)
         days = between_runs(group)
-        looks = len(LOOKS) if self._arms else self._asked.gate.looks - 1
-        kind = partial(ArmsSetting, budget=self._budget) if self._arms else Setting
+        looks = len(LOOKS) if self._arms else self.asked.gate.looks - 1
+        kind = partial(ArmsSetting, budget=self.budget) if self._arms else Setting
         return kind(
             cases=len(group.pairs),
             runs=max(round(runs), 1),
@@ -311,7 +306,7 @@ class _Family:
         )
 
     def _wanted(self, group: Group, noise: Noise) -> Wanted:
-        asked, growth = self._asked, group.facts.max_growth or 0.0
+        asked, growth = self.asked, group.facts.max_growth or 0.0
         drop = ((asked.drop or 0.0) - growth) * group.scale
         if drop <= (0.0 if growth else group.least):
             name = "max_growth" if growth else "gate.max_drop"
@@ -336,9 +331,9 @@ class _Family:
     def _break(self, group: Group) -> Break | None:
         if group.facts.informational:
             return None
-        gate, repeats = self._asked.gate, self._asked.repeats
+        gate, repeats = self.asked.gate, self.asked.repeats
         judged = sum(not each.facts.informational for each in self.groups)
-        rate = self._rate - self._drifts.rate if self._drifts.visible else self._rate
+        rate = self.rate - self._drifts.rate if self._drifts.visible else self.rate
         if self._arms:
             cases = len(group.all_pairs)
             trials = fewest(
