@@ -78,18 +78,19 @@ def survey(root: Path) -> Survey:
     """Return the findings in the folder `root` and below."""
     files, cut_off = _files(root)
     likely = [each for each in files if _may_be_evalset(each)]
-    evalsets, unreadable = _evalsets(root, likely[:MAX_LOOKED_INTO])
-    configs, wrong = _eval_configs(root, files)
+    unreadable: list[Problem] = []
+    evalsets = tuple(_evalsets(root, likely[:MAX_LOOKED_INTO], unreadable))
+    configs = tuple(_eval_configs(root, files, unreadable))
     taken = {each.path for each in evalsets}
     recorded = [each for each in files if each not in taken and _may_be_recording(each)]
     large = (each for each in (*likely, *recorded) if _too_large(root / each))
     limit = f"is larger than {MAX_SIZE // 1024**2} MiB, so init does not read it"
     return Survey(
         root=root,
-        evalsets=tuple(evalsets),
-        unreadable=(*unreadable, *wrong, *(Problem(limit, each) for each in dict.fromkeys(large))),
+        evalsets=evalsets,
+        unreadable=(*unreadable, *(Problem(limit, each) for each in dict.fromkeys(large))),
         recordings=tuple(_recordings(root, recorded)),
-        eval_configs=tuple(configs),
+        eval_configs=configs,
         sources=read_sources(root, files),
         cut_off=cut_off or max(len(likely), len(recorded)) > MAX_LOOKED_INTO,
     )
@@ -163,9 +164,10 @@ def _is_searched(folder: Path) -> bool:
 # --- Evalsets ---------------------------------------------------------------------------------
 
 
-def _evalsets(root: Path, files: Sequence[str]) -> tuple[list[FoundEvalSet], list[Problem]]:
-    found: list[FoundEvalSet] = []
-    unreadable: list[Problem] = []
+def _evalsets(
+    root: Path, files: Sequence[str], unreadable: list[Problem]
+) -> Iterator[FoundEvalSet]:
+    """Yield the evalsets; add a problem of each that cannot be read to `unreadable`."""
     for file in files:
         if _too_large(root / file):
             continue
@@ -173,10 +175,9 @@ def _evalsets(root: Path, files: Sequence[str]) -> tuple[list[FoundEvalSet], lis
             if file.endswith(SURE_ENDINGS) or _begins_like(root / file, reader_of):
                 opened = open_evalset(root / file, shown=file)
                 if opened.facts.cases:
-                    found.append(FoundEvalSet(file, opened))
+                    yield FoundEvalSet(file, opened)
         except UsageError as exc:
             unreadable.append(exc.problems[0])
-    return found, unreadable
 
 
 def _may_be_evalset(file: str) -> bool:
@@ -197,10 +198,8 @@ def _begins_like(path: Path, format_of: Callable[[Json, Syntax], object | None])
         return False
 
 
-def _eval_configs(root: Path, files: Sequence[str]) -> tuple[list[str], list[Problem]]:
-    """Return the eval configs of ADK or AgentFlow, and a problem of each that cannot be read."""
-    found: list[str] = []
-    unreadable: list[Problem] = []
+def _eval_configs(root: Path, files: Sequence[str], unreadable: list[Problem]) -> Iterator[str]:
+    """Yield the eval configs of ADK or AgentFlow; add a problem of each that cannot be read."""
     for file in [each for each in files if _EVAL_CONFIG.fullmatch(name_of(each))][:MAX_LOOKED_INTO]:
         try:
             read = read_eval_config(root / file, shown=file, dialect="adk")
@@ -208,8 +207,7 @@ def _eval_configs(root: Path, files: Sequence[str]) -> tuple[list[str], list[Pro
             unreadable.append(exc.problems[0])
         else:
             if read.criteria or any(each.where.startswith("criteria.") for each in read.problems):
-                found.append(file)
-    return found, unreadable
+                yield file
 
 
 # --- Recordings -------------------------------------------------------------------------------
