@@ -44,25 +44,19 @@ def _is_for_scripts(node: ast.stmt) -> bool:
 
 def imported(tree: ast.Module) -> Iterator[str]:
     """Yield the packages that a module imports."""
-    for node in module_level(tree.body):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
+    yield from (what.partition(".")[0] for _, what in origins(tree))
 
 
-def origins(tree: ast.Module) -> dict[str, str]:
-    """Map each name that a module imports to its original dotted name."""
-    found: dict[str, str] = {}
+def origins(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield each name that a module imports, with its original dotted name."""
     for node in module_level(tree.body):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.name if alias.asname else alias.name.partition(".")[0]
-                found[alias.asname or name] = name
+                yield alias.asname or name, name
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
-                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    return found
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
 
 
 def assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
@@ -126,7 +120,7 @@ def agent_object(tree: ast.Module, own: frozenset[str]) -> tuple[str, str] | Non
 
 def _objects(tree: ast.Module, own: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Yield the name and the type of each agent."""
-    known = {name: what for name, what in origins(tree).items() if what.split(".")[0] not in own}
+    known = {name: what for name, what in origins(tree) if what.split(".")[0] not in own}
     graphs = {_GRAPHS[each] for each in imported(tree) if each in _GRAPHS and each not in own}
     for name, value in assigned(tree):
         what = called(value)
