@@ -125,15 +125,9 @@ def _pooled(rubrics: Iterable[RubricScore]) -> Iterator[RubricScore]:
     for each in rubrics:
         by_id.setdefault(each.rubric_id, []).append(each)
     for rubric_id, found in by_id.items():
-        yield (
-            found[0]
-            if len(found) == 1
-            else RubricScore(
-                rubric_id=rubric_id,
-                rationale=_SEVERAL,
-                score=_mean([each.score for each in found if each.score is not None], None),
-            )
-        )
+        mean = _mean([each.score for each in found if each.score is not None], None)
+        several = RubricScore(rubric_id=rubric_id, rationale=_SEVERAL, score=mean)
+        yield several if len(found) > 1 else found[0]
 
 
 def _averaged(model: type[R], parts: Sequence[R], number: int | None) -> R:
