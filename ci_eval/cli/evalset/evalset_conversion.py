@@ -18,7 +18,7 @@ from ci_eval.records.evalset_facts import EvalSet, OpenedEvalSet
 from ci_eval.runtime.storage.adk_storage import id_from
 from ci_eval.text.json_text import read_json
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.yaml_files import read_text
+from ci_eval.text.yaml_files import Loc, read_text
 
 _OF_A_SET = ("name", "description", "creation_timestamp", "metadata")
 """Keys of a file that describe the whole set, except the id."""
@@ -201,17 +201,14 @@ def _refuse_unspeakable(opened: OpenedEvalSet, to: str, shown: str) -> None:
 def _unread(path: Path, shown: str) -> list[Problem]:
     """Return a warning for each key of an older file that nobody reads, not even ADK."""
     document = read_json(path, shown=shown)
-    turns = [
-        (loc, turn)
-        for position, each in enumerate(document.value)
-        for loc, turn in (
-            [((position, "data", at), turn) for at, turn in enumerate(each["data"])]
-            if "data" in each
-            else [((position,), each)]
-        )
-    ]
+    turns: dict[Loc, Json] = {}
+    for position, each in enumerate(document.value):
+        if "data" in each:
+            turns |= {(position, "data", at): turn for at, turn in enumerate(each["data"])}
+        else:
+            turns[position,] = each
     return [
         document.problem("is not kept", (*loc, "mock_tool_output"), severity="warning")
-        for loc, turn in turns
+        for loc, turn in turns.items()
         if turn.get("mock_tool_output") is not None
     ]
