@@ -5,7 +5,7 @@ import importlib
 import inspect
 import itertools
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from textwrap import wrap
 from typing import Any
@@ -220,7 +220,7 @@ def _schema_of(model: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]
     """Return the schema of `model`; nested models go to `shared`."""
     schema = _json_schema(model)
     inner = schema.pop("$defs", {})
-    for each in (model, *_models_in(model)):
+    for each in _models_in(model):
         of_each = schema if each is model else inner[each.__name__]
         for name, text in descriptions(each).items():
             if name in of_each["properties"]:
@@ -229,18 +229,14 @@ def _schema_of(model: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]
     return schema
 
 
-def _models_in(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """Yield the models used in the fields of `model`."""
-    for info in model.model_fields.values():
-        yield from _models_of(info.annotation)
-
-
-def _models_of(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models in a type, and those used in their fields."""
+    parts: Iterable[Any] = typing.get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
-        yield from _models_in(annotation)
-    for part in typing.get_args(annotation):
-        yield from _models_of(part)
+        parts = (info.annotation for info in annotation.model_fields.values())
+    for part in parts:
+        yield from _models_in(part)
 
 
 def _plugin_schema(model: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]:
