@@ -59,10 +59,7 @@ def _entry(name: str, model: type[BaseModel], *, options: bool) -> dict[str, Any
         entry["options"] = options_of(model)
     if issubclass(model, AnyCriterion):
         entry |= {
-            "needs_reference": model.needs_reference,
-            "needs_rubrics": model.needs_rubrics,
-            "judged": model.judged,
-            "supports_scenario": model.supports_scenario,
+            **{name: getattr(model, name) for name in _YES_OR_NO},
             "interval": model.interval,
             "higher_is_better": model.better == "higher",
             "takes_threshold": model.takes_threshold,
@@ -168,16 +165,15 @@ _INDENT = " " * 6
 
 FACTS = ("reference", "rubrics", "judge", "simulation", "values")
 """Table heads: what a criterion compares with, needs, asks, scores and returns."""
+_YES_OR_NO = ("needs_reference", "needs_rubrics", "judged", "supports_scenario")
+"""The attributes of a criterion under all heads but the last."""
 
 
 def facts(entry: dict[str, Any]) -> tuple[str, ...]:
     """Return the cells of a criterion under `FACTS`; empty for other plugins."""
     if "judged" not in entry:
         return ()
-    said = [
-        "yes" if entry[name] else "no"
-        for name in ("needs_reference", "needs_rubrics", "judged", "supports_scenario")
-    ]
+    said = ["yes" if entry[name] else "no" for name in _YES_OR_NO]
     interval = entry["interval"]
     values = f"{interval[0]:g} to {interval[1]:g}" if interval else "any"
     direction = "" if entry["higher_is_better"] else ", lower is better"
