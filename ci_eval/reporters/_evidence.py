@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -194,14 +195,8 @@ def _side(text: str | None) -> list[str]:
 
 def _shared(one: str, other: str) -> int:
     """Return the length of the common prefix of two texts, by bisection."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    sizes = range(1, min(len(one), len(other)) + 1)
+    return bisect_left(sizes, 1, key=lambda size: not one.startswith(other[:size]))
 
 
 def wrapped(text: str) -> list[str]:
