@@ -1,8 +1,8 @@
 """Names of evalsets that are specified by paths and patterns."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable
+from pathlib import Path
 
 from ci_eval.formats.sniff import ENDINGS, without_ending
 from ci_eval.runtime.storage.gs_uri import is_place
@@ -44,11 +44,16 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def unique_names(paths: Sequence[str]) -> dict[str, str]:
-    """Return a name for each of `paths`: the file's name, with a number if it is taken."""
+def unique_names(paths: Iterable[str], *, ending: str = "") -> dict[str, str]:
+    """Return a name for each of `paths`: the file's name, with a number if it is taken.
+
+    It is without the file's ending, if that is `ending`; without an `ending`, any is left out.
+    """
     names: dict[str, str] = {}
     for path in paths:
-        names[path] = free_name(without_ending(PurePosixPath(path).name), names.values())
+        file = Path(path).name
+        wanted = without_ending(file) if file.endswith(ending) else file
+        names[path] = free_name(wanted, names.values())
     return names
 
 

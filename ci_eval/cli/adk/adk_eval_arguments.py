@@ -1,13 +1,12 @@
 """Evalset arguments of `ci-eval adk`: `FILE` or `ID`, optionally with `:case,case`."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ci_eval.cli.evalset.evalset_argument import located
 from ci_eval.config.config_schema import EvalSetSpec
-from ci_eval.config.evalset_names import free_name
-from ci_eval.formats.sniff import without_ending
+from ci_eval.config.evalset_names import unique_names
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.runtime.storage.adk_storage import EVALSET_SUFFIX as SUFFIX
 from ci_eval.runtime.storage.adk_storage import evalset_object
@@ -38,7 +37,7 @@ def named_sets(agent: str, given: Sequence[str]) -> dict[str, EvalSetSpec]:
         raise UsageError(problems=problems)
     if not found:
         raise UsageError("no evalset given; nothing was run", hint=_known_here(agent))
-    names = _names(found.values())
+    names = unique_names(found.values(), ending=".json")
     return {
         names[path]: EvalSetSpec(path=path, cases=tuple(dict.fromkeys(wanted[name])))
         for name, path in found.items()
@@ -113,13 +112,3 @@ def _ids(agent: str) -> list[str]:
 def _known_here(agent: str) -> str:
     ids = _ids(agent)
     return f"available evalsets: {', '.join(ids[:10])}" if ids else "pass a file or an id"
-
-
-def _names(paths: Iterable[str]) -> dict[str, str]:
-    """Return a name for each path: that of the file, with a number if it is taken."""
-    names: dict[str, str] = {}
-    for path in paths:
-        file = Path(path).name
-        wanted = without_ending(file) if file.endswith(".json") else file
-        names[path] = free_name(wanted, names.values())
-    return names
