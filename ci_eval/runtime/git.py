@@ -8,14 +8,14 @@ settings that the call passes: no settings files of the user and no variables of
 import logging
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
+
+from ci_eval.runtime.isolation import kill_group
 
 _log = logging.getLogger(__name__)
 
@@ -204,11 +204,7 @@ def _finish(
         try:
             return process.communicate(given, timeout=limit)
         except BaseException:
-            if sys.platform == "win32":
-                process.kill()
-            else:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process.pid, process.kill)
             raise
 
 

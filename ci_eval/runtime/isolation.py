@@ -13,8 +13,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -186,6 +186,16 @@ def as_root() -> Iterator[None]:
 
 
 # --- Ending agents --------------------------------------------------------------------------------
+
+
+def kill_group(pid: int, kill: Callable[[], None]) -> None:
+    """Kill a child that leads a process group, with its children; on Windows, `kill` it alone."""
+    if sys.platform == "win32":  # pragma: no cover  # not tested there
+        kill()
+    else:
+        # No process may be left, or (macOS) only zombies.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
 
 
 def end_all(agent: Account) -> None:

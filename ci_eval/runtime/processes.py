@@ -8,7 +8,6 @@ memory nor blocks the child.
 """
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -238,12 +237,7 @@ class Child(asyncio.SubprocessProtocol):
             pipe.close()
 
     def _kill_group(self) -> None:
-        if sys.platform == "win32":  # pragma: no cover  # not tested there
-            self._transport.kill()
-        else:
-            # No process may be left, or (macOS) only zombies.
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._transport.get_pid(), signal.SIGKILL)
+        isolation.kill_group(self._transport.get_pid(), self._transport.kill)
 
     # --- What asyncio calls -------------------------------------------------------------------
 

@@ -200,11 +200,7 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
     the kernel hold back its exit code.
     """
     if child.returncode is None:
-        if sys.platform == "win32":
-            child.kill()
-        else:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
+        isolation.kill_group(child.pid, child.kill)
         with suppress(subprocess.TimeoutExpired):
             child.wait(_KILL_TIMEOUT_S)
     for stream in filter(None, (child.stdin, child.stdout)):
