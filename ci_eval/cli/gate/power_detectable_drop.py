@@ -18,7 +18,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING
 
 from ci_eval.run_files.score_cell import Cell
@@ -58,42 +58,30 @@ def noise_of(cells: Iterable[Cell]) -> Noise | None:
 
     They are known for cases with several trials, in one run or in several.
     """
-    within, between = _Spread(), _Spread()
-    repeats: list[int] = []
-    for cell in cells:
-        units = [unit for unit in cell.units if unit]
-        repeats += map(len, units)
-        for unit in units:
-            within.add(unit)
-        between.add([math.fsum(unit) / len(unit) for unit in units])
-    trial, run = within.variance, between.variance
+    runs = [[unit for unit in cell.units if unit] for cell in cells]
+    units = [unit for of_cell in runs for unit in of_cell]
+    trial, freedom = _pooled(units)
+    run, freedom_of_runs = _pooled([fmean(unit) for unit in of_cell] for of_cell in runs)
     if run is None:
         return None if trial is None else Noise(trial, 0.0, runs=False)
     if trial is None:
         # With one trial per run and case, the variance of runs is that of trials.
         return Noise(run, 0.0, runs=True)
-    alone = trial * math.fsum(1 / each for each in repeats) / len(repeats)
+    alone = trial * math.fsum(1 / len(unit) for unit in units) / len(units)
     # The ratio of two equal variances exceeds this in one of 20 samples.
-    chance = 1 + _ONE_SIDED * math.sqrt(2 / between.freedom + 2 / within.freedom)
+    chance = 1 + _ONE_SIDED * math.sqrt(2 / freedom_of_runs + 2 / freedom)
     return Noise(trial, run - alone if run > alone * chance else 0.0, runs=True)
 
 
-class _Spread:
-    """A variance, pooled over many small samples."""
-
-    def __init__(self) -> None:
-        self._squares: list[float] = []
-        self.freedom = 0
-
-    def add(self, values: Sequence[float]) -> None:
-        if len(values) > 1:
-            mean = math.fsum(values) / len(values)
-            self._squares += [(value - mean) ** 2 for value in values]
-            self.freedom += len(values) - 1
-
-    @property
-    def variance(self) -> float | None:
-        return math.fsum(self._squares) / self.freedom if self.freedom else None
+def _pooled(samples: Iterable[Sequence[float]]) -> tuple[float | None, int]:
+    """Return the variance, pooled over many small samples, and its degrees of freedom."""
+    squares: list[float] = []
+    freedom = 0
+    for values in filter(None, samples):
+        mean = fmean(values)
+        squares += [(value - mean) ** 2 for value in values]
+        freedom += len(values) - 1
+    return (math.fsum(squares) / freedom if freedom else None), freedom
 
 
 @dataclass(frozen=True)
