@@ -164,15 +164,12 @@ class _YamlList:
         self._text = text
         self._lines = _ended(text).split("\n")[:-1]
         document = parse_yaml(text, shown="")
-        value = document.value
-        is_object = isinstance(value, dict)
-        key = next((name for name in LISTS if name in value), "") if is_object else ""
-        found = value.get(key) if is_object else value
+        found, at = document.value, list[str]()
+        if isinstance(found, dict):
+            at = [name for name in LISTS if name in found][:1]
+            found = found[at[0]] if at else None
         count = len(found) if isinstance(found, list) else 0
-        locs: list[tuple[str | int, ...]] = [
-            (key, position) if key else (position,) for position in range(count)
-        ]
-        self._starts = [(document.line(loc) or 1) - 1 for loc in locs]
+        self._starts = [(document.line((*at, place)) or 1) - 1 for place in range(count)]
         self._blocks = list(self._each_block())
 
     def add(self, items: Sequence[Json]) -> str:
