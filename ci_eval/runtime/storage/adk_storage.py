@@ -14,7 +14,7 @@ ADK 2.13.0, including the rules for ids and the messages.
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -141,13 +141,11 @@ class FolderHistory:
         del name
         return full
 
-    @contextmanager
-    def writing(self, app: str, name: str) -> Iterator[IO[str]]:
+    def writing(self, app: str, name: str) -> AbstractContextManager[IO[str]]:
         """Write a file atomically."""
         folder = self._folder(app)
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / f"{name}{RESULT_SUFFIX}") as file:
-            yield file
+        return replacing(folder / f"{name}{RESULT_SUFFIX}")
 
     def shown(self, app: str, name: str) -> str:
         """Return the path of the file."""

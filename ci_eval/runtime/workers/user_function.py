@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import sha256
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -159,11 +159,9 @@ class PythonTarget(UnderPython, _Named):
         """Yield the callable."""
         yield "python", self.python
 
-    @asynccontextmanager
-    async def pool(self, context: RunContext, size: Size = ONE) -> AsyncIterator[Pool]:
+    def pool(self, context: RunContext, size: Size = ONE) -> AbstractAsyncContextManager[Pool]:
         """Provide workers for the callable until the context is left."""
-        async with self.pool_of(self.python, context, size=size) as pool:
-            yield pool
+        return self.pool_of(self.python, context, size=size)
 
 
 def digest_of(module: str, context: RunContext) -> str | None:
