@@ -60,10 +60,7 @@ def load(
     path = Path(config)
     require_config(path, config)
     context = replace(
-        context_of(path),
-        runs_agents=runs_agents,
-        runs_python=runs_python,
-        models_mode=models_mode,
+        context_of(path), runs_agents=runs_agents, runs_python=runs_python, models_mode=models_mode
     )
     loaded = configuration.load(path, shown=config, context=context)
     return loaded, with_secrets(context, loaded)

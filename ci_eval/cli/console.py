@@ -31,15 +31,7 @@ from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import PAGE_FILE, REPORT_FOLDER
 from ci_eval.text.redact import before_splitting
 from ci_eval.text.sanitize import one_line
-from ci_eval.text.templates import (
-    NUMBERS,
-    counted,
-    dollars,
-    environment,
-    plain,
-    score,
-    terminal,
-)
+from ci_eval.text.templates import NUMBERS, counted, dollars, environment, plain, score, terminal
 
 MAX_LISTED = 20
 """Maximum number of list lines printed."""

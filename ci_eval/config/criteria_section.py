@@ -72,10 +72,7 @@ def read_criteria(
 
 class _Reader(DocumentReader):
     def __init__(
-        self,
-        document: Document,
-        context: RunContext,
-        python: UnderPython | EvalConfigFile | None,
+        self, document: Document, context: RunContext, python: UnderPython | EvalConfigFile | None
     ) -> None:
         super().__init__(document, context)
         self._python = python

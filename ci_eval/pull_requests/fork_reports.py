@@ -25,13 +25,7 @@ from ci_eval.pull_requests import (
     unevaluated_comment,
 )
 from ci_eval.pull_requests.comment_options import Options, calls_for
-from ci_eval.pull_requests.comment_sections import (
-    Key,
-    Section,
-    in_line,
-    read,
-    with_distinct_names,
-)
+from ci_eval.pull_requests.comment_sections import Key, Section, in_line, read, with_distinct_names
 from ci_eval.pull_requests.comment_thread import Comment, PostingError
 from ci_eval.pull_requests.github_runner import not_evaluated
 from ci_eval.pull_requests.github_thread import GitHubThread

@@ -14,12 +14,7 @@ from ci_eval.forge.lineage import event_of
 from ci_eval.pull_requests import gitlab_thread, sticky_comment
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_sections import Section, read
-from ci_eval.pull_requests.comment_thread import (
-    IssueThread,
-    NewIssue,
-    PostingError,
-    posting_errors,
-)
+from ci_eval.pull_requests.comment_thread import IssueThread, NewIssue, PostingError, posting_errors
 from ci_eval.pull_requests.github_thread import GitHubIssues
 from ci_eval.pull_requests.run_posting import Place, notice, patience, section, warn
 from ci_eval.records.findings import Report

@@ -10,14 +10,7 @@ from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta, Score, Tier, TrialResult
 from ci_eval.records.trials import Place
-from ci_eval.reporters._case_changes import (
-    KINDS,
-    Kind,
-    Worsening,
-    named,
-    page_of_case,
-    worsened,
-)
+from ci_eval.reporters._case_changes import KINDS, Kind, Worsening, named, page_of_case, worsened
 from ci_eval.reporters._evidence import Exhibit, different_calls, differing, exhibits_of
 from ci_eval.run_files import report_phrases
 

@@ -120,12 +120,7 @@ class Html(Reporter):
         script = templates.source("report/report.js")
         text = html_templates.render(
             "report/report.html.j2",
-            {
-                "page": page,
-                "failure": failure,
-                "cases": len(data.index),
-                "left_out": data.left_out,
-            },
+            {"page": page, "failure": failure, "cases": len(data.index), "left_out": data.left_out},
             markup={
                 "overview": overview,
                 "style": style,

@@ -215,10 +215,7 @@ def _on_github(env: Mapping[str, str]) -> _Occasion:
 def _merged_into(payload: Mapping[str, object]) -> str | None:
     """Return the branch that the event's pull request was merged into; `None` if it was not."""
     match payload:
-        case {
-            "action": "closed",
-            "pull_request": {"merged": True, "base": {"ref": str(branch)}},
-        }:
+        case {"action": "closed", "pull_request": {"merged": True, "base": {"ref": str(branch)}}}:
             return branch
     return None
 

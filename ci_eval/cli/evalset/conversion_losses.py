@@ -93,10 +93,7 @@ def _turn_facts(turn: Invocation) -> dict[str, Any]:
         {"name": call.name} if call.args is None else {"name": call.name, "args": call.args}
         for call in calls
     ]
-    facts = {
-        "tool_call_ids": ids if any(ids) else None,
-        "tool_results": _results(turn, calls),
-    }
+    facts = {"tool_call_ids": ids if any(ids) else None, "tool_results": _results(turn, calls)}
     if isinstance(data, InvocationEvents):
         facts["events"] = _beside_calls(data)
     else:

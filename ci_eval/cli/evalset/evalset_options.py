@@ -13,11 +13,7 @@ from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import Recording
 
-_FLAGS = {
-    "case_file": "--file",
-    "traces": "--from-traces",
-    "trace_evalset": "--evalset",
-}
+_FLAGS = {"case_file": "--file", "traces": "--from-traces", "trace_evalset": "--evalset"}
 """Options whose parameters have other names."""
 _BELONGS = {
     "expected": ("prompt",),

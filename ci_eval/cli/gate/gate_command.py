@@ -44,9 +44,7 @@ _SHARE = NumberRange(0, 1, min_open=True, max_open=True)
 )
 @click.option("--gate", is_flag=True, help="Exit with the code of the verdict.")
 @click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write both as an HTML page.",
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write both as an HTML page."
 )
 @json_option
 def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: Any) -> int:

@@ -231,9 +231,7 @@ def _floor(
 
 
 def _turning(
-    report: Report,
-    criteria: tuple[ExplainedCriterion, ...],
-    required: tuple[ExplainedFloor, ...],
+    report: Report, criteria: tuple[ExplainedCriterion, ...], required: tuple[ExplainedFloor, ...]
 ) -> Iterator[str]:
     if report.verdict.outcome == "incomplete":
         yield _missing(report)

@@ -123,11 +123,7 @@ def _outputs(found: Relayed) -> dict[str, str]:
     verdicts = {verdict for verdict, _ in told}
     worst = next(each for each in ("failed", "incomplete", "passed") if each in verdicts)
     first = next((posted for _, posted in told if posted.status == "failed"), told[0][1])
-    return {
-        "verdict": worst,
-        "comment-status": first.status,
-        "comment-url": first.url,
-    }
+    return {"verdict": worst, "comment-status": first.status, "comment-url": first.url}
 
 
 def _as_json(found: Relayed) -> dict[str, Any]:

@@ -80,12 +80,7 @@ class UnderPython(Record):
 
     @asynccontextmanager
     async def pool_of(
-        self,
-        target: str,
-        context: RunContext,
-        *,
-        adapter: Adapter | None = None,
-        size: Size = ONE,
+        self, target: str, context: RunContext, *, adapter: Adapter | None = None, size: Size = ONE
     ) -> AsyncIterator[Pool]:
         """Provide workers for `target` until the context is left.
 

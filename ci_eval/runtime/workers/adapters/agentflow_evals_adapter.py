@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _PACKAGES = ("agentflow", "tenxgraph")
-_ENTRY_POINTS = {
-    "EvalSet": ("get_eval_set",),
-    "EvalConfig": ("get_eval_config", "EVAL_CONFIG"),
-}
+_ENTRY_POINTS = {"EvalSet": ("get_eval_set",), "EvalConfig": ("get_eval_config", "EVAL_CONFIG")}
 """The names that `agentflow eval` prefers, by type."""
 
 
