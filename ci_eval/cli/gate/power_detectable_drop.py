@@ -14,7 +14,6 @@ repeats, drop² / (k + m - 1).
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -172,8 +171,15 @@ class Setting:
 
 def fewest(good: Callable[[int], bool], most: int) -> int | None:
     """Return the smallest good number up to `most`; all greater numbers must be good, too."""
-    found = bisect_left(range(1, most + 1), 1, key=good) + 1
-    return found if found <= most else None
+    low, high = 0, 1
+    while not good(high):
+        if high >= most:
+            return None
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if good(middle) else (middle, high)
+    return high
 
 
 @cache
