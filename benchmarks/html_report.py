@@ -98,8 +98,7 @@ def show(page: Path) -> None:
     with sync_playwright() as driver:
         for _ in range(BROWSERS):
             browser = driver.chromium.launch(
-                executable_path=CHROMIUM,
-                args=["--enable-precise-memory-info"],
+                executable_path=CHROMIUM, args=["--enable-precise-memory-info"]
             )
             tab = browser.new_context().new_page()
             tab.goto(f"file://{page}")

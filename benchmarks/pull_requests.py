@@ -13,16 +13,7 @@ from typing import cast
 import numpy as np
 from numpy.random import Generator
 from peers import Draws, peers
-from populations import (
-    CHANGES,
-    CRITERIA,
-    POPULATIONS,
-    THRESHOLD,
-    Agents,
-    Chances,
-    Observer,
-    Values,
-)
+from populations import CHANGES, CRITERIA, POPULATIONS, THRESHOLD, Agents, Chances, Observer, Values
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.findings import Report

@@ -365,8 +365,7 @@ def _sample(  # noqa: PLR0913, PLR0917  # everything that a sample depends on
         new = [*(value for each in rounds for value in each), *missing]
         old = [value for each in runs for value in each]
     return Sample(
-        tuple(value * shares for value in new),
-        tuple(value * shares * margin for value in old),
+        tuple(value * shares for value in new), tuple(value * shares * margin for value in old)
     )
 
 

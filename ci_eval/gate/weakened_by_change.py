@@ -14,12 +14,7 @@ from ci_eval.config.validated_config import Config
 from ci_eval.forge.lineage import began, current_branch, is_tag
 from ci_eval.forge.missing_commit import why_missing
 from ci_eval.gate.changed_cases import changed_cases, removed_files
-from ci_eval.gate.changed_files import (
-    changed_files,
-    changed_links,
-    changed_python,
-    differs,
-)
+from ci_eval.gate.changed_files import changed_files, changed_links, changed_python, differs
 from ci_eval.gate.earlier_config import EarlierConfig, document_at, read_earlier, section
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.gate.weakened_settings import unstored, weaker_suite

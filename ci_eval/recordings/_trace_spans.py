@@ -13,14 +13,7 @@ from ci_eval.recordings._span_attributes import first, raw_attributes, text_in, 
 from ci_eval.records.cases import Json
 from ci_eval.records.errors import UsageError
 from ci_eval.text.file_problems import FileProblems
-from ci_eval.text.json_text import (
-    MAX_DEPTH,
-    NotJsonError,
-    decode,
-    is_number,
-    refuse_many,
-    skip,
-)
+from ci_eval.text.json_text import MAX_DEPTH, NotJsonError, decode, is_number, refuse_many, skip
 from ci_eval.text.yaml_files import read_text
 
 _OTLP_LISTS = (

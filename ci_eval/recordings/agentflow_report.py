@@ -9,14 +9,7 @@ from pydantic import Field
 from ci_eval.formats.event_lists import separate_lists, stored_result
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._recording_reading import read_list, refuse_long
-from ci_eval.records.cases import (
-    Content,
-    FunctionCall,
-    IntermediateData,
-    Invocation,
-    Json,
-    Record,
-)
+from ci_eval.records.cases import Content, FunctionCall, IntermediateData, Invocation, Json, Record
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_text import read_json
 

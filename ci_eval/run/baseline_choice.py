@@ -33,11 +33,7 @@ class Baseline:
 
 
 def load_baseline(
-    config: Config,
-    context: RunContext,
-    commit: str | None = None,
-    *,
-    for_next_change: bool = False,
+    config: Config, context: RunContext, commit: str | None = None, *, for_next_change: bool = False
 ) -> Baseline | None:
     """Return the configured baseline of `commit` or the checkout; `None` if none is configured.
 

@@ -166,12 +166,7 @@ class FanOut:
         return all(each.report.base_is_new for each in self.found)
 
     def _results(
-        self,
-        arm: Arm,
-        redraw: Redraw,
-        folders: Sequence[tuple[Found, Path]],
-        *,
-        is_change: bool,
+        self, arm: Arm, redraw: Redraw, folders: Sequence[tuple[Found, Path]], *, is_change: bool
     ) -> Iterator[TrialResult]:
         """Yield the result of each trial; the shards have theirs in the same order."""
         heads = _Heads()

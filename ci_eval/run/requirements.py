@@ -38,12 +38,7 @@ Pairs = Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
 
 
 def problems(
-    config: Config,
-    evalsets: EvalSets,
-    pairs: Pairs,
-    selection: Selection,
-    *,
-    as_adk: bool = False,
+    config: Config, evalsets: EvalSets, pairs: Pairs, selection: Selection, *, as_adk: bool = False
 ) -> Iterator[Problem]:
     """Yield problems that keep a criterion or case from being measured, and unread assertions.
 

@@ -64,11 +64,7 @@ def divided(plan: Plan, total: int, manifest: Manifest, past: Sequence[Past]) ->
 
 
 def division(
-    plan: Plan,
-    counts: Mapping[Place, int],
-    total: int,
-    manifest: Manifest,
-    past: Sequence[Past],
+    plan: Plan, counts: Mapping[Place, int], total: int, manifest: Manifest, past: Sequence[Past]
 ) -> ShardPlan:
     """Divide cases among `total` shards; `counts` are the trials of each."""
     stored = durations(past)
@@ -201,8 +197,7 @@ def config_of(config: Config, shard: Shard) -> Config:
         update["concurrency"] = _share(options.concurrency, shard) or 1
     judging = replace(config.judging, options=options.model_copy(update=update))
     agents = with_models(
-        config.agents,
-        lambda _, found: found.model_copy(update=_divided_limits(found, shard)),
+        config.agents, lambda _, found: found.model_copy(update=_divided_limits(found, shard))
     )
     return replace(config, run=run, judging=judging, agents=agents)
 

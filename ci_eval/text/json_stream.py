@@ -47,12 +47,7 @@ class JsonFile:
     """A JSON document whose long arrays are streamed, not loaded."""
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        shown: str,
-        max_depth: int = json_text.MAX_DEPTH,
-        unique: bool = False,
+        self, path: Path, *, shown: str, max_depth: int = json_text.MAX_DEPTH, unique: bool = False
     ) -> None:
         self._path = path
         self._shown = shown

@@ -21,11 +21,7 @@ IMAGE = os.environ.get("CI_EVAL_IMAGE", "")  # how run.sh hands it over
 ATTACKER = (Path(__file__).parent / "attacker.py").read_text(encoding="utf-8")
 AGENT_UID = 58734
 RECORDED = "{recorded: traces/weather.jsonl}"
-ON_MAIN = {
-    "GITHUB_EVENT_NAME": "push",
-    "GITHUB_REF_TYPE": "branch",
-    "GITHUB_REF_NAME": "main",
-}
+ON_MAIN = {"GITHUB_EVENT_NAME": "push", "GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "main"}
 
 pytestmark = [
     pytest.mark.skipif(not IMAGE, reason="tests/container/run.sh runs it with an image"),

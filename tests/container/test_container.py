@@ -281,11 +281,7 @@ def test_what_is_written_belongs_to_the_owner_of_the_workspace(job: Job) -> None
     step = job.uses_action(given)
     assert "not stored: this is a pull request" in step.stderr
     assert not (config.parent / "kept").exists()
-    pushed = {
-        "GITHUB_EVENT_NAME": "push",
-        "GITHUB_REF_TYPE": "branch",
-        "GITHUB_REF_NAME": "main",
-    }
+    pushed = {"GITHUB_EVENT_NAME": "push", "GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "main"}
     job.env |= pushed
     step = job.uses_action(given)
     assert step.exit_code == 0, step.stderr

@@ -249,10 +249,7 @@ def test_who_may_only_read_may_not_write_by_either_api(fake: FakeGitHub) -> None
 
 @pytest.mark.parametrize(
     ("headers", "status"),
-    [
-        ({"Authorization": "Bearer other"}, 401),
-        ({"X-GitHub-Api-Version": "2000-01-01"}, 400),
-    ],
+    [({"Authorization": "Bearer other"}, 401), ({"X-GitHub-Api-Version": "2000-01-01"}, 400)],
 )
 def test_strangers_are_refused(fake: FakeGitHub, headers: dict[str, str], status: int) -> None:
     assert send(fake, "GET", COMMENTS, **headers).status == status

@@ -171,9 +171,7 @@ CHANGES: dict[str, Change] = {
         {}, {"tool_mocks": {"tools": {"find": [{"result": 1}]}}}, "tool_mocks changed"
     ),
     "criteria": Change(
-        {},
-        {"criteria": {"ci/tool_errors": 0}},
-        "criterion response_match_score is removed",
+        {}, {"criteria": {"ci/tool_errors": 0}}, "criterion response_match_score is removed"
     ),
     "criteria.from": Change(
         {}, {"criteria": {"from": "loose.json"}}, "threshold of response_match_score: 0.5 → 0.1"

@@ -387,14 +387,7 @@ _UNICODE = (
     "\u212a\ufb01",
     "e\u0301\u00e9",
 )
-SURROGATES = (
-    "\ud800",
-    "\udfff",
-    "a\ud83db",
-    "\udc1b[31m",
-    "\ud800@octocat",
-    "\udcff\udcfe",
-)
+SURROGATES = ("\ud800", "\udfff", "a\ud83db", "\udc1b[31m", "\ud800@octocat", "\udcff\udcfe")
 """Halves of pairs, which no encoding takes, and so neither do files of cases."""
 _WORKFLOW_COMMANDS = (
     "::error::x",

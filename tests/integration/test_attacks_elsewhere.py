@@ -16,10 +16,7 @@ SCRIPT = Path(attacker.__file__)
     "attack", ["git_folder", "git_file", "git_link", "git_pipe", "bare", "submodule", "worktree"]
 )
 def test_git_starts_nothing_that_an_agent_left(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    attack: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, attack: str
 ) -> None:
     for name in ("GITHUB_ACTIONS", "GITLAB_CI", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
         monkeypatch.delenv(name, raising=False)

@@ -175,10 +175,7 @@ def test_a_merge_base_that_the_clone_lacks_is_named_and_the_change_is_judged_alo
     shallow.git("fetch", "--quiet", "--depth=1", f"file://{suite.folder}", "change")
     shallow.git("reset", "--quiet", "--hard", "FETCH_HEAD")
     parent = suite.git("rev-parse", "main")
-    env = {
-        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
-        "CI_MERGE_REQUEST_DIFF_BASE_SHA": parent,
-    }
+    env = {"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "CI_MERGE_REQUEST_DIFF_BASE_SHA": parent}
     ended = shallow.ci_eval("run", **env)
 
     assert "weakens its own gate: perhaps, but what it changes is unknown: " in ended.out
@@ -221,10 +218,7 @@ def test_a_merge_base_that_a_shallow_clone_lacks_is_fetched_without_touching_the
     shallow.git("fetch", "--quiet", "--depth=1", "origin", "change")
     shallow.git("reset", "--quiet", "--hard", "FETCH_HEAD")
     parent = suite.git("rev-parse", "main")
-    env = {
-        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
-        "CI_MERGE_REQUEST_DIFF_BASE_SHA": parent,
-    }
+    env = {"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "CI_MERGE_REQUEST_DIFF_BASE_SHA": parent}
     before = shallow.git("count-objects", "-v")
 
     ended = shallow.ci_eval("run", **env)

@@ -102,10 +102,7 @@ def test_what_cases_assert_decides_whether_they_pass(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 1
-    assert project.scores() == {
-        "refunds": {"ci/assertions": 1.0},
-        "tracks": {"ci/assertions": 0.5},
-    }
+    assert project.scores() == {"refunds": {"ci/assertions": 1.0}, "tracks": {"ci/assertions": 0.5}}
     assert "Bergen" in project.read("junit.xml")
 
 

@@ -56,10 +56,7 @@ exec {real} "$@"
 
 
 def test_after_an_agent_ran_git_is_asked_nothing_of_what_it_could_change(
-    tmp_path: Path,
-    calls: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, calls: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub = make_hub(tmp_path)
     repo = Repo(tmp_path / "repo")

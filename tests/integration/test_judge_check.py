@@ -237,10 +237,7 @@ def test_a_file_without_labels_is_nothing_to_do(project):
 def test_a_file_that_is_not_there_is_said(project):
     ended = project.ci_eval("judge", "check", "labels.jsonl")
 
-    assert (ended.code, problems(ended)) == (
-        ExitCode.USAGE_ERROR,
-        ["labels.jsonl: no such file"],
-    )
+    assert (ended.code, problems(ended)) == (ExitCode.USAGE_ERROR, ["labels.jsonl: no such file"])
 
 
 @pytest.mark.parametrize(

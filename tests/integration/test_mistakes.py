@@ -122,9 +122,7 @@ MISTAKES = [
         ["there is no ci-eval-report/run.json", "run once without --failed first"],
     ),
     Mistake(
-        "a case of no run",
-        "show lamp",
-        ["ci-eval-report: no such file", "run `ci-eval run` first"],
+        "a case of no run", "show lamp", ["ci-eval-report: no such file", "run `ci-eval run` first"]
     ),
     Mistake(
         "a tag that no case has",

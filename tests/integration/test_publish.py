@@ -386,12 +386,7 @@ def test_the_comment_on_an_older_commit_says_that_the_newer_was_not_evaluated(
     newer = sha(14)
     fake.pulls[7].head = newer
     fake.add_run(
-        RUN + 1,
-        newer,
-        branch="change",
-        event="pull_request",
-        repository=FORK,
-        conclusion="failure",
+        RUN + 1, newer, branch="change", event="pull_request", repository=FORK, conclusion="failure"
     )
     ended = runner.publish(head=newer, number=RUN + 1)
     assert ended.code == 0, ended.err

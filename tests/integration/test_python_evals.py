@@ -125,10 +125,7 @@ def test_the_names_that_agentflow_eval_knows_come_first(agentflow: Shop) -> None
             "OTHER = EvalConfig()\n",
             "it defines several of type EvalConfig: CONFIG, OTHER; name one, as in 'evals/conf.py:",
         ),
-        (
-            "CONFIG = EvalCase(eval_id='a')\n",
-            NONE,
-        ),
+        ("CONFIG = EvalCase(eval_id='a')\n", NONE),
         (
             "def get_eval_config(): return [CONFIG]\n",
             "'get_eval_config' must be or return an AgentFlow EvalConfig; found list",
@@ -258,10 +255,7 @@ build()
             "x =",
             ["cannot load 'evals/conf.py': SyntaxError: invalid syntax", "  evals/conf.py:1: x ="],
         ),
-        (
-            "class EvalConfig: pass\nfound = EvalConfig()",
-            [f"cannot load 'evals/conf.py': {NONE}"],
-        ),
+        ("class EvalConfig: pass\nfound = EvalConfig()", [f"cannot load 'evals/conf.py': {NONE}"]),
     ],
 )
 def test_why_it_cannot_be_read_is_told(shop: Shop, conf: str, told: list[str]) -> None:

@@ -382,8 +382,7 @@ def test_a_redraw_of_an_earlier_attempt_does_not_count(redrawn, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "gate",
-    some(["confirm: off", "mode: threshold", "on_inconclusive: warn", "rerun_budget: 1"], 1),
+    "gate", some(["confirm: off", "mode: threshold", "on_inconclusive: warn", "rerun_budget: 1"], 1)
 )
 def test_a_suite_that_never_confirms_has_no_redraw(suite, gate):
     suite.begin(4)

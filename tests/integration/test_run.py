@@ -969,12 +969,12 @@ def test_results_come_in_the_order_of_the_configuration_whichever_ends_first(pro
     (project.folder / "bots.py").write_text(
         "import os, time\ndef slow(message):\n"
         "    while not os.path.exists('quick'): time.sleep(0.01)\n    return message\n"
-        "def quick(message):\n    open('quick', 'w').close()\n    return message\n",
+        "def quick(message):\n    open('quick', 'w').close()\n    return message\n"
     )
     (project.folder / "e.yaml").write_text("[{id: a, prompt: x, expected: x}]")
     (project.folder / "ci-eval.yaml").write_text(
         "agents: {slow: {python: 'bots:slow'}, quick: {python: 'bots:quick'}}\n"
-        "evalsets: {e: e.yaml}\ncriteria: {ci/exact_match: 1}\n",
+        "evalsets: {e: e.yaml}\ncriteria: {ci/exact_match: 1}\n"
     )
 
     assert project.ci_eval("run").code == 0
@@ -992,8 +992,7 @@ def test_the_time_of_agents_that_were_recorded_is_the_recorded_one(project):
     )
     (project.folder / "e.yaml").write_text("[{id: a, prompt: x, expected: x}]")
     (project.folder / "ci-eval.yaml").write_text(
-        "agents: {bot: {recorded: t.jsonl}}\nevalsets: {e: e.yaml}\n"
-        "criteria: {ci/exact_match: 1}\n",
+        "agents: {bot: {recorded: t.jsonl}}\nevalsets: {e: e.yaml}\ncriteria: {ci/exact_match: 1}\n"
     )
 
     assert project.ci_eval("run").code == 0

@@ -56,11 +56,7 @@ CASES = """
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SHOP_API_KEY", SECRET)
     monkeypatch.chdir(tmp_path)
-    for name, text in {
-        "shop.py": AGENT,
-        "ci-eval.yaml": CONFIG,
-        "cases.yaml": CASES,
-    }.items():
+    for name, text in {"shop.py": AGENT, "ci-eval.yaml": CONFIG, "cases.yaml": CASES}.items():
         Path(name).write_text(text)
     return tmp_path
 

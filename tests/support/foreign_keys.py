@@ -164,9 +164,7 @@ ADK_CONFIG_ROWS = [
     ),
     *_judged("LlmAsAJudgeCriterion", _JUDGE),
     *_judged(
-        "RubricsBasedCriterion",
-        _RUBRICS,
-        rubrics=(ACTS, [{**_RUBRIC, "rubric_id": "other"}]),
+        "RubricsBasedCriterion", _RUBRICS, rubrics=(ACTS, [{**_RUBRIC, "rubric_id": "other"}])
     ),
     *_judged(
         "HallucinationsCriterion", _HALLUCINATIONS, evaluate_intermediate_nl_responses=(ACTS, True)
@@ -411,13 +409,7 @@ ADK_EVALSET_ROWS = [
         intermediate_responses=(DESCRIBES, [["a", [{"text": "One moment."}]]]),
     ),
     *_rows("Rubric", (*_TURN, "rubrics", 0), type=(ACTS, "TOOL_USE_QUALITY")),
-    Row(
-        "Rubric",
-        "type",
-        WARNS,
-        (*_TURN, "rubrics", 0),
-        _RUBRIC,
-    ),
+    Row("Rubric", "type", WARNS, (*_TURN, "rubrics", 0), _RUBRIC),
     Row(
         "InvocationEvents",
         "invocation_events",

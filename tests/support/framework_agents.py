@@ -13,10 +13,7 @@ from ci_eval.plugins.points import Agent, RunningAgent
 from ci_eval.records.cases import Content, FunctionResponse, Invocation, Part
 
 AGENTS = Path(__file__).parents[1] / "integration" / "agents" / "framework_agents"
-VARIABLES = {
-    "agentflow": "CI_EVAL_AGENTFLOW_PYTHON",
-    "frameworks": "CI_EVAL_FRAMEWORKS_PYTHON",
-}
+VARIABLES = {"agentflow": "CI_EVAL_AGENTFLOW_PYTHON", "frameworks": "CI_EVAL_FRAMEWORKS_PYTHON"}
 
 
 def interpreter(kind: str) -> str:

@@ -33,12 +33,7 @@ SEEDS: dict[str, Parameter] = {
             *("JudgeError", "UnreadableError", "RefusedError", "StatusError", "ExpressionError"),
             *("HostError", "LimitedError", "PostingError"),
             *("MachineError",),
-            *(
-                "Problem",
-                "UnjudgedCase",
-                "NotJsonError",
-                "ValueError",
-            ),
+            *("Problem", "UnjudgedCase", "NotJsonError", "ValueError"),
         ),
         (0, "message"),
     ),

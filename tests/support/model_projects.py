@@ -110,10 +110,9 @@ class ModelProject(Project):
     def agent(self, code: str, models: str, *, kind: str = "python", cases: int = 3) -> None:
         """Write the agent, its cases and the configuration."""
         (self.folder / "bot.py").write_text(code)
-        agent = {
-            "python": 'python: "bot:answer"',
-            "command": "command: [python3, bot.py]",
-        }.get(kind, kind)
+        agent = {"python": 'python: "bot:answer"', "command": "command: [python3, bot.py]"}.get(
+            kind, kind
+        )
         rows = "".join(f"c{at},question {at},question {at}\n" for at in range(cases))
         (self.folder / "smoke.csv").write_text("id,prompt,expected\n" + rows)
         self.config(

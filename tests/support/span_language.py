@@ -25,13 +25,7 @@ class Sketch(NamedTuple):
     events: tuple[tuple[str, dict[str, Any]], ...] = ()
 
 
-def span(
-    name: str,
-    start: float,
-    end: float,
-    attributes: Mapping[str, Any],
-    **more: Any,
-) -> Sketch:
+def span(name: str, start: float, end: float, attributes: Mapping[str, Any], **more: Any) -> Sketch:
     return Sketch(name, start, end, dict(attributes), **more)
 
 

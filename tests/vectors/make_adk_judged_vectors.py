@@ -69,16 +69,7 @@ PROPERTIES: Final = (
     "Every price has a currency, such as “EUR”",
     "`find_order` is called",
 )
-DECORATIONS: Final = (
-    "{}",
-    "{}",
-    "**{}**",
-    '"{}"',
-    "  {}  ",
-    "> {}",
-    "`{}`",
-    "I think of {}",
-)
+DECORATIONS: Final = ("{}", "{}", "**{}**", '"{}"', "  {}  ", "> {}", "`{}`", "I think of {}")
 VERDICTS: Final = ("yes", "yes", "no", "no", "Yes.", "NO", "**yes**", "no, it does", "maybe", "n/a")
 LABELS: Final = ("supported", "unsupported", "contradictory", "disputed", "not_applicable")
 SENTENCES: Final = ("It is warm.", "Order 7 is in Oslo", "Bye!", "That is 20 °C.", "Anything else?")

@@ -324,9 +324,7 @@ def evalset() -> EvalSet:
         expected_node_order=["MAIN", "TOOL", "MAIN"],
     )
     chat = EvalCase.multi_turn(
-        "chat",
-        [("Hello", "Hi there!"), ("And now?", "")],
-        expected_tools=[ToolCall(name="greet")],
+        "chat", [("Hello", "Hi there!"), ("And now?", "")], expected_tools=[ToolCall(name="greet")]
     )
     texts = ("I want", "a refund")
     blocks = EvalCase(

@@ -165,10 +165,7 @@ def test_of_passes_and_failures_the_permutation_is_the_exact_test_of_mcnemar(pai
 
 
 @settings(max_examples=30)
-@given(
-    st.lists(score, min_size=2, max_size=4),
-    st.lists(score, min_size=2, max_size=6),
-)
+@given(st.lists(score, min_size=2, max_size=4), st.lists(score, min_size=2, max_size=6))
 @example([0.25, 0.3, 0.3], [0.25, 0.3, 0.3])
 def test_the_runs_of_one_case_are_permuted_as_two_independent_samples(new, old):
     sample = Sample(tuple(new), tuple(old))

@@ -46,9 +46,7 @@ def files(*own: str, more: str) -> list[Path]:
 
 
 PAIRS = files(
-    "adk-2.13.0.trajectory.jsonl",
-    "adk-2.3.0.trajectory.jsonl",
-    more="adk_invocation_pairs.jsonl",
+    "adk-2.13.0.trajectory.jsonl", "adk-2.3.0.trajectory.jsonl", more="adk_invocation_pairs.jsonl"
 )
 
 
@@ -112,12 +110,7 @@ def test_texts_match_as_far_as_adk_says(path):
 
 @pytest.mark.parametrize(
     "metric",
-    [
-        "tool_call_count_v1",
-        "inference_call_count_v1",
-        "token_usage_v1",
-        "invocation_duration_v1",
-    ],
+    ["tool_call_count_v1", "inference_call_count_v1", "token_usage_v1", "invocation_duration_v1"],
 )
 def test_what_is_measured_is_what_adk_measures(metric):
     for row in rows(HERE / "adk-2.13.0.efficiency.jsonl"):

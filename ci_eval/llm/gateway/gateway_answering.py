@@ -16,12 +16,7 @@ from ci_eval.llm.gateway.faults import fault_of, faulty, is_awaited
 from ci_eval.llm.gateway.gateway_options import ModelOptions
 from ci_eval.llm.gateway.model_cassette import ModelCassette, UnfitError
 from ci_eval.llm.gateway.nearest_request import nearest
-from ci_eval.llm.gateway.open_conversations import (
-    Attempt,
-    Conversation,
-    RefusedCallError,
-    given_up,
-)
+from ci_eval.llm.gateway.open_conversations import Attempt, Conversation, RefusedCallError, given_up
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.gateway.request_digest import digest_of, normalised
 from ci_eval.llm.gateway.spending import exceeded, limiter_of, of_run

@@ -66,12 +66,7 @@ def normalised(call: Call, ignore: Sequence[str], base: str) -> dict[str, Json]:
         if key not in _UNIMPORTANT and value not in ([], {})
     }
     verb = call.path.partition("?")[0].rpartition(":")[2] if walk.is_gemini else call.api
-    return {
-        "api": f"{call.provider.name} {verb}",
-        **kept,
-        "model": call.model,
-        **call.versions,
-    }
+    return {"api": f"{call.provider.name} {verb}", **kept, "model": call.model, **call.versions}
 
 
 def digest_of(request: dict[str, Json]) -> str:

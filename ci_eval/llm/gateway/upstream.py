@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
 
-from ci_eval.llm.gateway.answers import (
-    CONTENT_TYPE,
-    STREAM,
-    Answer,
-    WithoutKey,
-    asks_for_usage,
-)
+from ci_eval.llm.gateway.answers import CONTENT_TYPE, STREAM, Answer, WithoutKey, asks_for_usage
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.runtime.http import Net, Request, chunks
 

@@ -163,9 +163,7 @@ class Bucket:
     """Objects of a bucket: list, read, write and delete them."""
 
     def __init__(self, bucket: Any, timeout_s: float) -> None:
-        from google.cloud.storage.retry import (  # type: ignore[import-untyped]  # it has none
-            DEFAULT_RETRY,
-        )
+        from google.cloud.storage.retry import DEFAULT_RETRY  # type: ignore[import-untyped]  # it has none
 
         self._bucket = bucket
         retry = DEFAULT_RETRY.with_timeout(timeout_s)
@@ -335,9 +333,7 @@ def _translated_errors(shown: str, *, missing: str = "no such object") -> Iterat
     import requests
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
-    from google.cloud.storage import (  # type: ignore[import-untyped]  # it has none
-        exceptions as storage,
-    )
+    from google.cloud.storage import exceptions as storage  # type: ignore[import-untyped]  # it has none
 
     def error(message: str, hint: str = "") -> UsageError:
         return UsageError(message, file=shown, hint=hint)

@@ -77,11 +77,7 @@ class Peer(Loopback):
         )
 
     def offers(self, version: str, *, streams: bool = False) -> None:
-        offer = {
-            "url": f"{self.url}/rpc",
-            "protocolBinding": "JSONRPC",
-            "protocolVersion": version,
-        }
+        offer = {"url": f"{self.url}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": version}
         self.card = {"supportedInterfaces": [offer], "capabilities": {"streaming": streams}}
 
 

@@ -257,10 +257,7 @@ def test_a_session_that_is_gone_cannot_be_gone_on_with(place: Place, adk: FakeAd
 # --- Streams ----------------------------------------------------------------------------------
 
 
-CHUNKS = [
-    event({"text": "Let "}, partial=True),
-    event({"text": "me see."}, partial=True),
-]
+CHUNKS = [event({"text": "Let "}, partial=True), event({"text": "me see."}, partial=True)]
 
 
 def test_the_reason_of_the_model_comes_before_the_end_of_the_stream(

@@ -26,9 +26,7 @@ SHOP = {"app_name": "shop", "user_id": "ada", "session_id": "same"}
 CANNED = {"weather": {"result": {"sky": "canned"}}, "broken": {"error": "on strike"}}
 CONVERSATIONS = {
     "talk": said(
-        "hello",
-        "call weather Rome",
-        session_input={**SHOP, "state": {"mood": "calm", "other": 1}},
+        "hello", "call weather Rome", session_input={**SHOP, "state": {"mood": "calm", "other": 1}}
     ),
     "repeat": said("hello", session_input=SHOP),
     "configured": said("hello", session_input={**SHOP, "config": {"recursion_limit": 9}}),
@@ -162,9 +160,7 @@ def test_conversations_at_once_do_not_mix(talks: dict[str, Talk]) -> None:
         assert (second.tool_calls, second.response) == ((), "[none] 2: more")
 
 
-def test_an_interrupt_waits_for_an_answer_which_may_come_to_another_process(
-    folder: Place,
-) -> None:
+def test_an_interrupt_waits_for_an_answer_which_may_come_to_another_process(folder: Place) -> None:
     agent = python("app:made")
     for asked, done, state in here_and_elsewhere(
         folder, agent, "hello", "call ask Rome", result="yes"

@@ -91,10 +91,7 @@ def test_one_that_hangs_is_cancelled_and_the_worker_goes_on(
     monkeypatch.setattr(worker_link, "GRACE_S", LONG_S)
 
     async def hold(running: RunningAgent) -> list[Talk]:
-        return [
-            await converse(running, "hang", over=place.pid),
-            await converse(running, "a"),
-        ]
+        return [await converse(running, "hang", over=place.pid), await converse(running, "a")]
 
     hung, after = place.run(fake(place), hold)
     assert isinstance(hung.error, TimeoutError)

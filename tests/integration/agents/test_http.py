@@ -105,9 +105,7 @@ def test_the_service_may_name_the_session(service: Service, place: Place) -> Non
         [as_json({"response": "a", "id": "s/9"}), as_json({"response": "b", "id": "other"})]
     )
     agent = Http(
-        http=service.url + "/{{ session.id }}",
-        body={"id": "{{ session.id }}"},
-        session="answer.id",
+        http=service.url + "/{{ session.id }}", body={"id": "{{ session.id }}"}, session="answer.id"
     )
     talk = place.talk(agent, "one", "two", "three")
 
@@ -215,10 +213,7 @@ def test_calls_and_usage_of_our_own_shape_need_no_words(service: Service, place:
     first, second = talk.invocations
     assert first.tool_calls == (ToolCall("track", {"order": 9}, {"result": "Oslo"}),)
     assert first.cost_usd == 0.5
-    assert first.events[0].usage_metadata == {
-        "prompt_token_count": 3,
-        "candidates_token_count": 2,
-    }
+    assert first.events[0].usage_metadata == {"prompt_token_count": 3, "candidates_token_count": 2}
     assert second.intermediate_data is not None
     assert second.tool_calls == ()
 
@@ -306,11 +301,7 @@ def test_what_is_not_where_it_should_be_is_said(
 @pytest.mark.parametrize(
     ("reply", "kind", "said"),
     [
-        (
-            as_json({"text": "hi"}),
-            "protocol",
-            '{"text": "hi"}, which has no \'response\'; set',
-        ),
+        (as_json({"text": "hi"}), "protocol", '{"text": "hi"}, which has no \'response\'; set'),
         (as_json({"response": 5}), "protocol", "expected text, found 5"),
         (HTML, "protocol", "answered 200: <html><body>Sign in</body></html>, which is not JSON"),
         (as_json({"detail": f"not {KEY}"}, 401), "connection", '401: {"detail": "not [hidden]"}'),

@@ -171,9 +171,7 @@ def test_conversations_at_once_do_not_mix(talks: dict[str, Talk]) -> None:
 # --- Graphs that ask --------------------------------------------------------------------------
 
 
-def test_an_interrupt_waits_for_an_answer_which_may_come_to_another_process(
-    folder: Place,
-) -> None:
+def test_an_interrupt_waits_for_an_answer_which_may_come_to_another_process(folder: Place) -> None:
     agent = python("app:made")
     for asked, done, state in here_and_elsewhere(
         folder, agent, "hello", "call ask Rome", result="yes"

@@ -185,10 +185,7 @@ def test_an_output_that_is_no_text_is_json(folder: Place) -> None:
 def test_something_else_is_no_agent(folder: Place) -> None:
     talk = folder.talk(python("app:number"), "hello")
     expected = "an Agent of the OpenAI Agents SDK, or a function without arguments that returns one"
-    assert talk.failure == (
-        "start",
-        f"cannot load 'app:number': expected {expected}; found int: 7",
-    )
+    assert talk.failure == ("start", f"cannot load 'app:number': expected {expected}; found int: 7")
 
 
 def test_a_response_that_was_cut_off_says_so(talks: dict[str, Talk]) -> None:

@@ -418,10 +418,7 @@ def test_pieces_of_a_stream_are_put_together(model: Model, agent: Any, place: Pl
 
     [invocation] = talk.invocations
     assert invocation.response == "In Oslo."
-    assert [call[:2] for call in invocation.tool_calls] == [
-        ("track", {"order": 9}),
-        ("refund", {}),
-    ]
+    assert [call[:2] for call in invocation.tool_calls] == [("track", {"order": 9}), ("refund", {})]
     assert invocation.events[0].content.text == "Let me see."
     assert invocation.events[0].usage_metadata == {
         "prompt_token_count": 20,

@@ -195,10 +195,7 @@ def test_an_output_that_is_no_text_is_json_and_its_tool_is_none(folder: Place) -
 def test_something_else_is_no_agent(folder: Place) -> None:
     talk = folder.talk(python("app:number"), "hello")
     expected = "an Agent of Pydantic AI, or a function without arguments that returns one"
-    assert talk.failure == (
-        "start",
-        f"cannot load 'app:number': expected {expected}; found int: 7",
-    )
+    assert talk.failure == ("start", f"cannot load 'app:number': expected {expected}; found int: 7")
 
 
 def test_a_response_that_was_cut_off_says_so(talks: dict[str, Talk]) -> None:

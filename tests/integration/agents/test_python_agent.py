@@ -767,9 +767,7 @@ def test_the_interpreter_is_a_path_or_a_name(place: Place) -> None:
     (place.root / ".venv").symlink_to(Path(sys.prefix))
     for interpreter in (".venv/bin/python", sys.executable, None):
         agent = python(
-            place,
-            "import sys\ndef answer(message): return sys.executable",
-            interpreter=interpreter,
+            place, "import sys\ndef answer(message): return sys.executable", interpreter=interpreter
         )
         assert list(agent.check(place.context)) == []
         expected = place.root / interpreter if interpreter else sys.executable

@@ -265,10 +265,7 @@ def test_one_that_hangs_is_out_of_time(
     """
     with passing(LONG_S, when=place.pid):
         found = scored(place, code, timeout_s=LONG_S)
-    assert (found.status, found.reason) == (
-        Status.ERROR,
-        "checks:check timed out after 300 s",
-    )
+    assert (found.status, found.reason) == (Status.ERROR, "checks:check timed out after 300 s")
     assert dies(place.pid())
 
 

@@ -321,10 +321,7 @@ def test_auto_drops_nothing_if_a_trial_fails_halfway(project, models):
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
-        (
-            "max_calls: 1",
-            "the run is used up: 1 of 1 calls; raise `models.max_calls`",
-        ),
+        ("max_calls: 1", "the run is used up: 1 of 1 calls; raise `models.max_calls`"),
         ("max_cost_usd: 0.00035", "of $0.00035; raise `models.max_cost_usd`"),
         ("max_calls_per_trial: 0", "the budget of the trial is used up: 0 of 0 calls"),
         ("max_cost_usd_per_trial: 0.0", "raise `models.max_cost_usd_per_trial`"),

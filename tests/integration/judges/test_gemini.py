@@ -108,9 +108,7 @@ def test_settings_of_either_spelling_reach_the_model(gemini: FakeGemini) -> None
         "max_output_tokens": 512,
         "stopSequences": ["END"],
         "seed": 7,
-        "safety_settings": [
-            {"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"},
-        ],
+        "safety_settings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
         "httpOptions": {"headers": {"x-team": "shop"}, "retryOptions": {"attempts": 5}},
         "labels": None,
     }

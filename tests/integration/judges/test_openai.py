@@ -25,10 +25,7 @@ SCHEMA = {
 STRICT = {**SCHEMA, "required": ["verdict", "why"], "additionalProperties": False}
 QUESTION = Question("adk/final_response_match_v2", "Judge it.", "Is it so?", SCHEMA)
 FORM = {"name": "adk_final_response_match_v2", "schema": STRICT, "strict": True}
-MESSAGES = [
-    {"role": "system", "content": "Judge it."},
-    {"role": "user", "content": "Is it so?"},
-]
+MESSAGES = [{"role": "system", "content": "Judge it."}, {"role": "user", "content": "Is it so?"}]
 APIS = ["chat", "responses"]
 MODEL = "gpt-4.1-mini"
 
@@ -375,9 +372,7 @@ def test_a_response_that_failed_is_an_error(
     assert (found.passing, found.throttled) == (passing, throttled)
 
 
-def test_settings_that_came_later_are_checked_before_anything_is_sent(
-    openai: FakeOpenAI,
-) -> None:
+def test_settings_that_came_later_are_checked_before_anything_is_sent(openai: FakeOpenAI) -> None:
     judge = OpenAI(model=MODEL, base_url=f"{openai.url}/v1")
     changed = judge.model_copy(update={"settings": {"top_k": 3}})
 

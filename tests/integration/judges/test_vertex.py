@@ -161,10 +161,7 @@ def test_the_service_is_sent_what_adk_sends_it(vertex: FakeVertex, tmp_path: Pat
 def test_what_the_service_answers_is_passed_on_or_told(vertex: FakeVertex, tmp_path: Path) -> None:
     task = criterion("adk/multi_turn_task_success_v1")
     (question,) = questions("adk/multi_turn_task_success_v1")
-    verdicts = [
-        rubric("r1", "It pays back.", verdict=True, reasoning="It did."),
-        rubric("r2"),
-    ]
+    verdicts = [rubric("r1", "It pays back.", verdict=True, reasoning="It did."), rubric("r2")]
     replies: list[Reply] = [
         as_json(measured(0.5, "Half of it.", *verdicts)),
         as_json(unmeasured(3, "The turns are too long.")),

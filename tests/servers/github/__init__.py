@@ -118,11 +118,7 @@ class FakeGitHub(State, Loopback):
     @property
     def env(self) -> dict[str, str]:
         """What a workflow is told."""
-        return {
-            "GITHUB_API_URL": self.api,
-            "GITHUB_REPOSITORY": REPOSITORY,
-            "GITHUB_TOKEN": TOKEN,
-        }
+        return {"GITHUB_API_URL": self.api, "GITHUB_REPOSITORY": REPOSITORY, "GITHUB_TOKEN": TOKEN}
 
     def asked(self, part: str = "") -> list[str]:
         """Return the paths that were asked for, from the repository on."""

@@ -93,11 +93,7 @@ def test_both_versions_tell_the_same_of_a_task() -> None:
             "contextId": "c",
             "status": {
                 "state": "TASK_STATE_INPUT_REQUIRED",
-                "message": {
-                    "messageId": "m",
-                    "role": "ROLE_AGENT",
-                    "parts": [{"text": "When?"}],
-                },
+                "message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "When?"}]},
             },
         }
     }

@@ -61,10 +61,7 @@ def test_with_usage_the_trajectory_is_kept_as_events_which_have_a_place_for_it()
     assert found.tool_calls == (ToolCall("look", {}, {"sky": "grey"}),)
     assert found.cost_usd == 0.01
     assert found.events is not None
-    assert found.events[0].usage_metadata == {
-        "prompt_token_count": 12,
-        "candidates_token_count": 3,
-    }
+    assert found.events[0].usage_metadata == {"prompt_token_count": 12, "candidates_token_count": 3}
 
 
 def test_usage_counts_where_no_tool_was_called() -> None:

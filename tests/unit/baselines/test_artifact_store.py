@@ -12,16 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from servers.github import (
-    FORK_ID,
-    SIGNATURE,
-    TOKEN,
-    FakeGitHub,
-    github,
-    refusal,
-    sha,
-    zipped,
-)
+from servers.github import FORK_ID, SIGNATURE, TOKEN, FakeGitHub, github, refusal, sha, zipped
 from servers.loopback import Reply
 from support.run_language import make_run, meta, results
 

@@ -169,12 +169,7 @@ GOOD_META = json.loads(meta().model_dump_json(exclude_defaults=True))
 
 def document(**changes: object) -> str:
     """Return a baseline, one member a line, with some of them otherwise or left out."""
-    members = {
-        "schema_version": 1,
-        "runs": [GOOD_META],
-        "results": [[0, GOOD_RESULT]],
-        **changes,
-    }
+    members = {"schema_version": 1, "runs": [GOOD_META], "results": [[0, GOOD_RESULT]], **changes}
     lines = (f'"{name}": {json.dumps(value)}' for name, value in members.items() if value != ...)
     return "{" + ",\n".join(lines) + "}"
 
@@ -195,15 +190,9 @@ def document(**changes: object) -> str:
         ),
         (document(runs={}), "base/line.json:2: 'run_id' is missing"),
         (document(runs=[5]), "base/line.json:2: expected an object, found 5"),
-        (
-            document(results=5),
-            "base/line.json:3: expected a run index and a result",
-        ),
+        (document(results=5), "base/line.json:3: expected a run index and a result"),
         *(
-            (
-                document(results=[entry]),
-                "base/line.json:3: expected a run index and a result",
-            )
+            (document(results=[entry]), "base/line.json:3: expected a run index and a result")
             for entry in (
                 *(GOOD_RESULT, [], [0], [1, GOOD_RESULT], [-1, GOOD_RESULT]),
                 *([0.0, GOOD_RESULT], ["0", GOOD_RESULT], [[], GOOD_RESULT]),

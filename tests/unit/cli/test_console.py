@@ -18,11 +18,7 @@ def test_the_decision_comes_first_and_where_the_reports_are_last(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lines = printed(make_report("greets pass 0.9"), capsys)
-    assert lines[:3] == [
-        "✔ PASSED",
-        "",
-        "criterion  score  threshold  passed",
-    ]
+    assert lines[:3] == ["✔ PASSED", "", "criterion  score  threshold  passed"]
     assert lines[-1] == "reports: out"
 
 

@@ -82,9 +82,7 @@ def test_a_part_of_several_messages_has_several_explanations(
     assert [line for line in said.splitlines() if line.startswith("CE")] == ["CE0314", "CE0905"]
 
 
-def test_a_part_of_too_many_messages_names_their_codes(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_part_of_too_many_messages_names_their_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "cannot be read"]) == 4
     said = capsys.readouterr().err
     assert "errors have a message with 'cannot be read': CE0102, CE0304, " in said

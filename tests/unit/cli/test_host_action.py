@@ -29,10 +29,7 @@ def with_values(outputs: str) -> str:
 def written_anew(twin: str) -> str:
     """Return the twin with what has to follow from `action.yml`."""
     original = (ROOT / "action.yml").read_text(encoding="utf-8")
-    anew = {
-        "inputs": part(original, "inputs"),
-        "outputs": with_values(part(original, "outputs")),
-    }
+    anew = {"inputs": part(original, "inputs"), "outputs": with_values(part(original, "outputs"))}
     for key, text in anew.items():
         twin = twin.replace(part(twin, key), text)
     return twin

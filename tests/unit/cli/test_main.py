@@ -27,8 +27,6 @@ def test_help_does_not_wait_for_what_is_heavy(arguments: list[str]) -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
-def test_an_unknown_command_names_the_nearest(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gatee"]) == ExitCode.USAGE_ERROR
     assert capsys.readouterr().err == "No such command 'gatee'. Did you mean 'gate'?\n"

@@ -333,10 +333,10 @@ def test_a_configuration_with_nothing_to_run_is_warned_of() -> None:
 @pytest.mark.usefixtures("folder")
 def test_what_is_no_json_is_told_so() -> None:
     assert said(checked("a.json", '{"criteria": {')) == [
-        "error a.json:1: is not JSON: expecting property name enclosed in double quotes",
+        "error a.json:1: is not JSON: expecting property name enclosed in double quotes"
     ]
     assert said(checked("a.json", "../a/b.json")) == [
-        "error a.json:1: is not JSON but a symbolic link that was checked out as text",
+        "error a.json:1: is not JSON but a symbolic link that was checked out as text"
     ]
 
 

@@ -6,10 +6,7 @@ import pytest
 
 from ci_eval.config.criteria_section import read_criteria
 from ci_eval.config.criterion_names import Dialect, bare_names
-from ci_eval.criteria import (
-    adk_vertex,
-    agentflow_responses,
-)
+from ci_eval.criteria import adk_vertex, agentflow_responses
 from ci_eval.criteria.adk_efficiency import ToolCallCount
 from ci_eval.criteria.adk_matches import ResponseMatch, ResponseMatch23, ToolTrajectory
 from ci_eval.criteria.agentflow_texts import RougeMatch
@@ -148,10 +145,7 @@ def test_a_tier_without_a_limit_is_warned_of(tmp_path: Path, options: str, warne
             "own: {use: respnse_match_score, threshold: 1}",
             "criteria.own.use: unknown criterion. Did you mean 'response_match_score'?",
         ),
-        (
-            "own: {use: 5, threshold: 1}",
-            f"criteria.own.use: {UNKNOWN}",
-        ),
+        ("own: {use: 5, threshold: 1}", f"criteria.own.use: {UNKNOWN}"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:

@@ -25,9 +25,7 @@ from ci_eval.criteria.adk_matches import (
     ToolTrajectory23,
 )
 from ci_eval.criteria.agentflow_sequences import NodeOrderMatch
-from ci_eval.criteria.agentflow_sequences import (
-    ToolTrajectory as AgentFlowTrajectory,
-)
+from ci_eval.criteria.agentflow_sequences import ToolTrajectory as AgentFlowTrajectory
 from ci_eval.criteria.agentflow_texts import RougeMatch
 from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion

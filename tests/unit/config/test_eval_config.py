@@ -15,9 +15,7 @@ from ci_eval.criteria import (
 )
 from ci_eval.criteria.adk_matches import ResponseMatch, ResponseMatch23, ToolTrajectory
 from ci_eval.criteria.agentflow_sequences import NodeOrderMatch, ToolNameMatch
-from ci_eval.criteria.agentflow_sequences import (
-    ToolTrajectory as AgentFlowTrajectory,
-)
+from ci_eval.criteria.agentflow_sequences import ToolTrajectory as AgentFlowTrajectory
 from ci_eval.criteria.agentflow_texts import ContainsKeywords, RougeMatch
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.errors import Problem, UsageError
@@ -509,10 +507,7 @@ def test_comments_and_trailing_commas_are_read(tmp_path: Path) -> None:
         ("", "tc.json:1: is not JSON: expecting value"),
         ('{"criteria": {\n}}}', "tc.json:2: has extra text after the end"),
         ('{"criteria": {\n"a" 1}}', "tc.json:2: is not JSON: expecting ':' delimiter"),
-        (
-            " " * (MAX_CONFIG + 1),
-            "tc.json: is larger than 1 MiB, the limit for this kind of file",
-        ),
+        (" " * (MAX_CONFIG + 1), "tc.json: is larger than 1 MiB, the limit for this kind of file"),
     ],
 )
 def test_a_file_that_is_no_json_is_refused(tmp_path: Path, text: str, message: str) -> None:

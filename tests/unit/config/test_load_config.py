@@ -417,10 +417,7 @@ def test_a_mistake_is_named_with_its_line(folder: Path, line: str, said: str) ->
         ("", "agents.bot: needs a type; known: " + ", ".join(points.agent)),
         ("{}", "agents.bot: needs a type; known: " + ", ".join(points.agent)),
         ("traces.jsonl", "agents.bot: needs a type; known: " + ", ".join(points.agent)),
-        (
-            "{recordd: x}",
-            "agents.bot: has no known agent type. Did you mean 'recorded'?",
-        ),
+        ("{recordd: x}", "agents.bot: has no known agent type. Did you mean 'recorded'?"),
         (
             "{recorded: traces.jsonl, command: [x]}",
             "agents.bot: has several types: recorded, command",
@@ -431,10 +428,7 @@ def test_a_mistake_is_named_with_its_line(folder: Path, line: str, said: str) ->
         ),
         ("{recorded: ''}", "agents.bot.recorded: must not be empty"),
         ("{recorded: x.jsonl}", "agents.bot.recorded: x.jsonl: no such file"),
-        (
-            '{recorded: "x\\0y"}',
-            r"agents.bot.recorded: x\x00y: is not a path: it contains U+0000",
-        ),
+        ('{recorded: "x\\0y"}', r"agents.bot.recorded: x\x00y: is not a path: it contains U+0000"),
     ],
 )
 def test_an_agent_has_exactly_one_type(folder: Path, agent: str, said: str) -> None:

@@ -84,9 +84,7 @@ def test_what_is_no_evalset_is_refused_with_what_it_is(tmp_path: Path) -> None:
     assert str(caught.value).startswith(f"a.json:1: is not a known evalset format ({known}): ")
 
 
-def test_what_is_wrong_in_a_file_of_a_known_format_is_not_tried_as_another(
-    tmp_path: Path,
-) -> None:
+def test_what_is_wrong_in_a_file_of_a_known_format_is_not_tried_as_another(tmp_path: Path) -> None:
     with pytest.raises(EvalSetError) as caught:
         opened(tmp_path, {"eval_set_id": "s", "eval_cases": [{"eval_id": 5}]})
     (problem,) = caught.value.problems

@@ -161,10 +161,7 @@ FIRST = {
     "user_content": content("Refund 7", "user"),
     "final_response": content("Done.", "model"),
     "intermediate_data": {
-        "invocation_events": [
-            {"author": "shop", "content": CALLING},
-            {"author": "shop"},
-        ]
+        "invocation_events": [{"author": "shop", "content": CALLING}, {"author": "shop"}]
     },
     "app_details": {
         "agent_details": {
@@ -219,10 +216,7 @@ def test_a_conversation_is_one_question_with_its_agents_and_turns(
             "turn_id": "i-1",
             "events": [
                 {"author": "user", "content": content("Refund 7", "user")},
-                {
-                    "author": "shop",
-                    "content": CALLING,
-                },
+                {"author": "shop", "content": CALLING},
                 {"author": "agent", "content": content("Done.", "model")},
             ],
         },

@@ -131,12 +131,7 @@ def test_the_order_of_nodes(criterion: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "value"),
-    [
-        ("paris is the capital", 1.0),
-        ("paris is in france", 0.5),
-        ("berlin", 0.0),
-    ],
+    ("said", "value"), [("paris is the capital", 1.0), ("paris is in france", 0.5), ("berlin", 0.0)]
 )
 def test_words_in_common(criterion: Any, said: str, value: float) -> None:
     found = criterion("rouge_match", threshold=0.5)

@@ -115,11 +115,7 @@ def test_rubrics_count_by_their_weight() -> None:
     found = judged(by_rubrics(1, 0.5), HELLO, SAID, given_for(1, 0.4)).score
 
     assert found.value == pytest.approx((1 + 0.5 * 0.4) / 1.5)
-    assert samples(found)[0]["rubrics"]["b"] == {
-        "score": 0.4,
-        "weight": 0.5,
-        "rationale": "of b",
-    }
+    assert samples(found)[0]["rubrics"]["b"] == {"score": 0.4, "weight": 0.5, "rationale": "of b"}
 
 
 def test_the_weighted_mean_is_taken_of_each_sample() -> None:
@@ -150,10 +146,7 @@ def test_all_rubrics_are_asked_about_at_once() -> None:
 def test_an_answer_that_does_not_score_each_rubric_is_a_bad_one(answer: Any, reason: str) -> None:
     found = judged(by_rubrics(1, 1), HELLO, SAID, answer).score
 
-    assert (found.status, found.reason) == (
-        Status.ERROR,
-        f"no verdict was reached: m1: {reason}",
-    )
+    assert (found.status, found.reason) == (Status.ERROR, f"no verdict was reached: m1: {reason}")
 
 
 @pytest.mark.parametrize(

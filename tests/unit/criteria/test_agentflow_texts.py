@@ -194,10 +194,7 @@ def test_what_is_missing_is_kept_where_it_did_not_pass() -> None:
         ({}, "Field required"),
         ({"keywords": []}, "needs keywords; without any, every response would pass"),
         ({"keywords": ["a", " "]}, "an empty keyword matches every response"),
-        (
-            {"keywords": ["a"], "semantics": "observed", "whole_word": True},
-            "no option",
-        ),
+        ({"keywords": ["a"], "semantics": "observed", "whole_word": True}, "no option"),
     ],
 )
 def test_keywords_that_check_nothing_are_refused(options: dict[str, Any], said: str) -> None:

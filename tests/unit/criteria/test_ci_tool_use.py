@@ -18,8 +18,7 @@ calls = st.lists(names, max_size=6)
 
 
 @pytest.mark.parametrize(
-    "criterion",
-    [RequiredTools(tools="a"), ForbiddenTools(tools="a"), ToolOrder(order=["a", "b"])],
+    "criterion", [RequiredTools(tools="a"), ForbiddenTools(tools="a"), ToolOrder(order=["a", "b"])]
 )
 def test_tools_that_nobody_looked_for_are_an_error(criterion: Criterion):
     score = criterion.score(expecting("x", "x"), did(UNSEEN, UNSEEN))

@@ -10,10 +10,7 @@ from ci_eval.criteria.ci_weighted import Weighted
 from ci_eval.records.cases import Status
 from ci_eval.records.results import Score
 
-TEXTS = {
-    "contains": {"text": "Order", "weight": 3},
-    "says": {"use": "contains", "text": "sorry"},
-}
+TEXTS = {"contains": {"text": "Order", "weight": 3}, "says": {"use": "contains", "text": "sorry"}}
 
 
 def scored(criteria: dict[str, Any], response: str = "Order 7 is refunded.") -> Score:

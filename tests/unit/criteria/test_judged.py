@@ -5,11 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ci_eval.criteria import (
-    adk_final_response_match_v2,
-    adk_rubric_based,
-    agentflow_responses,
-)
+from ci_eval.criteria import adk_final_response_match_v2, adk_rubric_based, agentflow_responses
 from ci_eval.plugins import points
 from ci_eval.plugins.points import JudgedCriterion
 

@@ -40,8 +40,7 @@ def recorded(name: str) -> list[tuple[str, str, str, float]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "rules"),
-    [("adk-2.13.0.rouge.jsonl", "adk"), ("adk-2.3.0.rouge.jsonl", "adk@2.3")],
+    ("name", "rules"), [("adk-2.13.0.rouge.jsonl", "adk"), ("adk-2.3.0.rouge.jsonl", "adk@2.3")]
 )
 def test_every_recorded_answer_of_adk_is_given_again_to_the_last_bit(
     name: str, rules: _rouge.Rules

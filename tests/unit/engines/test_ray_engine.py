@@ -169,16 +169,8 @@ class Failing(Tasks):
             UsageError,
             "the Ray cluster cannot run ci-eval: no ci_eval",
         ),
-        (
-            Failing(TaskError(ValueError("a bug")), begins=True),
-            TrialError,
-            "ValueError: a bug",
-        ),
-        (
-            Failing(TaskError(UsageError("no such file")), begins=True),
-            UsageError,
-            "no such file",
-        ),
+        (Failing(TaskError(ValueError("a bug")), begins=True), TrialError, "ValueError: a bug"),
+        (Failing(TaskError(UsageError("no such file")), begins=True), UsageError, "no such file"),
         (
             Failing(ValueError(), begins=True, version="99.0"),
             UsageError,

@@ -367,10 +367,7 @@ def test_a_conversation_without_a_turn_is_warned_of(tmp_path: Path) -> None:
         ),
         (
             '{"eval_set_id": "s", "eval_cases": [],\n"eval_cases": [\n{}]}',
-            [
-                "2: duplicate key 'eval_cases'",
-                "3: eval_cases[0]: 'eval_id' is missing",
-            ],
+            ["2: duplicate key 'eval_cases'", "3: eval_cases[0]: 'eval_id' is missing"],
         ),
         (
             '{"eval_set_id": "s", "eval_set_id": "t", "eval_cases": []}',

@@ -387,10 +387,7 @@ WRONG = [
         "{prompt: a, expected_tools: [{name: x, args: [1]}]}",
         ".expected_tools[0].args: expected an object, found a list",
     ),
-    (
-        "{prompt: a, rubrics: [5]}",
-        ".rubrics[0]: expected a text, or an id and a text, found 5",
-    ),
+    ("{prompt: a, rubrics: [5]}", ".rubrics[0]: expected a text, or an id and a text, found 5"),
     ("{prompt: a, rubrics: [{id: x}]}", ".rubrics[0]: 'text' is missing"),
     ("{prompt: a, assert: {contains: x}}", ".assert: expected a list, found an object"),
     ("{prompt: a, assert: [contains]}", ".assert[0]: expected an object, found 'contains'"),

@@ -36,10 +36,7 @@ def said(folder: Path, value: object, name: str = "a.json") -> list[str]:
 # --- OpenAI -----------------------------------------------------------------------------------
 
 HELLO = {
-    "messages": [
-        {"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": "Hello"},
-    ],
+    "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}],
     "model": "gpt-4",
 }
 
@@ -259,9 +256,7 @@ def test_an_evalset_of_trpc_agent_go_is_read(tmp_path: Path) -> None:
     assert [rubric.rubric_content.text_property for rubric in read.rubrics or ()] == ["It is 8."]
 
 
-def test_a_turn_of_trpc_agent_go_without_tools_leaves_open_which_are_called(
-    tmp_path: Path,
-) -> None:
+def test_a_turn_of_trpc_agent_go_without_tools_leaves_open_which_are_called(tmp_path: Path) -> None:
     way = {"intermediateResponses": [{"content": "Wait."}]}
     turns = [{}, {"tools": []}, way, {"tools": [], **way}]
     asked = [{"userContent": {"content": "Hi"}, **each} for each in turns]
@@ -320,10 +315,7 @@ def test_the_cases_are_there_once_and_are_a_list(tmp_path: Path) -> None:
     other = case.replace('"a"', '"b"')
     header = '"evalSetId": "a", "evalSetId": "b"'
     twice = f'{{"evalCases": [{case}],\n{header}, "evalCases": [{other}]}}'
-    assert said(tmp_path, twice) == [
-        "2: duplicate key 'evalSetId'",
-        "2: duplicate key 'evalCases'",
-    ]
+    assert said(tmp_path, twice) == ["2: duplicate key 'evalSetId'", "2: duplicate key 'evalCases'"]
     path = tmp_path / "a.json"
     path.write_text('{"evalSetId": "x"}')
     with pytest.raises(EvalSetError, match=r"^a\.json:1: 'evalCases' is missing$"):

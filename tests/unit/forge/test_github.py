@@ -234,8 +234,7 @@ def test_a_next_page_elsewhere_is_not_told_the_token(fake: FakeGitHub, suffix: s
 
 
 @pytest.mark.parametrize(
-    "link",
-    ['<x>; rel="prev"', "nonsense", "<", "x; rel=next", '<x; rel="next"'],
+    "link", ['<x>; rel="prev"', "nonsense", "<", "x; rel=next", '<x; rel="next"']
 )
 def test_what_names_no_next_page_is_the_end(fake: FakeGitHub, link: str) -> None:
     found = asking(scripted(fake, page("a", link=link)), things())
@@ -914,10 +913,7 @@ def test_a_file_that_comes_at_once_is_taken(fake: FakeGitHub) -> None:
     assert asking(scripted(fake, Reply(b"\xff")), downloaded(1)) == b"\xff"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [refusal(404, "Not Found"), refusal(410, "Gone")],
-)
+@pytest.mark.parametrize("reply", [refusal(404, "Not Found"), refusal(410, "Gone")])
 def test_a_file_that_is_gone_is_none(fake: FakeGitHub, reply: Reply) -> None:
     assert asking(scripted(fake, reply), downloaded(1)) is None
 

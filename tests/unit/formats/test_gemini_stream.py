@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.formats.gemini_stream import (
-    Aggregator,
-    ModelResponse,
-    read_response,
-    with_ids,
-)
+from ci_eval.formats.gemini_stream import Aggregator, ModelResponse, read_response, with_ids
 from ci_eval.records.cases import Content, Part
 from ci_eval.records.errors import TrialError
 
@@ -111,7 +106,7 @@ def test_a_call_stands_where_its_first_piece_came() -> None:
     )
     shown = [each.text or each.function_call for each in parts(found)]
     assert [getattr(each, "args", each) for each in shown] == [
-        *("before", {"x": 2.0}, "between", "behind"),
+        *("before", {"x": 2.0}, "between", "behind")
     ]
 
 
@@ -164,7 +159,7 @@ def test_only_calls_without_an_id_get_one() -> None:
     )
     found = with_ids(content, lambda: "adk-1").parts or ()
     assert [each.function_call and each.function_call.id for each in found] == [
-        *("mine", "adk-1", None),
+        *("mine", "adk-1", None)
     ]
 
 

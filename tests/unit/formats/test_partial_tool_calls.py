@@ -141,8 +141,7 @@ def test_a_text_in_many_pieces_is_put_together_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece",
-    ["text", [1], [{"jsonPath": 7}], [{"jsonPath": "a", "numberValue": "NaN"}], {"a": 1}],
+    "piece", ["text", [1], [{"jsonPath": 7}], [{"jsonPath": "a", "numberValue": "NaN"}], {"a": 1}]
 )
 def test_arguments_that_are_none_are_refused(piece: Any) -> None:
     with pytest.raises(TrialError, match="the model streams invalid arguments: ") as caught:

@@ -5,13 +5,7 @@ from random import Random
 import pytest
 from support.run_language import FACTS, columns, meta, once, past
 
-from ci_eval.gate.between_runs import (
-    PRIOR_RUNS,
-    PRIOR_SHARE,
-    between_runs,
-    newest_level,
-    with_days,
-)
+from ci_eval.gate.between_runs import PRIOR_RUNS, PRIOR_SHARE, between_runs, newest_level, with_days
 from ci_eval.gate.compare import compare
 from ci_eval.gate.pairing import Group, groups_of, pool
 from ci_eval.records.results import CriterionFacts

@@ -17,10 +17,7 @@ SECONDS = FACTS.model_copy(update={"better": "lower", "threshold": 100.0, "inter
 
 def compared(now: str, *before: str, facts: CriterionFacts = FACTS, **more: object) -> Comparison:
     return compare(
-        meta(facts=facts, **more),
-        columns(now, facts),
-        past(*before, facts=facts),
-        once(),
+        meta(facts=facts, **more), columns(now, facts), past(*before, facts=facts), once()
     )
 
 

@@ -53,12 +53,7 @@ def test_its_parts_are_read(tmp_path):
 
     assert found.run.repeats == 3
     assert found.gate.max_drop == 0.1
-    assert found.store == {
-        "store": "gcs",
-        "uri": "gs://a/b",
-        "window": 3,
-        "gcs": {"project": "p"},
-    }
+    assert found.store == {"store": "gcs", "uri": "gs://a/b", "window": 3, "gcs": {"project": "p"}}
     assert list(found.criteria) == list(found.facts) == ["response_match_score"]
     assert found.matrix[0].agents == ("a",)
     assert found.unread == ""

@@ -14,11 +14,7 @@ RATE = 0.02
 
 
 def broke(
-    now: str,
-    *before: str,
-    rate: float = RATE,
-    facts: CriterionFacts = FACTS,
-    **options: object,
+    now: str, *before: str, rate: float = RATE, facts: CriterionFacts = FACTS, **options: object
 ) -> Breaks:
     gate = once(**options)
     examined = examine(meta(facts=facts), columns(now, facts), past(*before, facts=facts), gate)

@@ -40,11 +40,7 @@ def of_gate(now: dict[str, object], before: dict[str, object]) -> list[str]:
             "gate.min_pass_rate: 1 → 0.9",
         ),
         ({}, {"min_score": {"c": 0.7}}, "gate.min_score.c: 0.7 → none"),
-        (
-            {"min_score": {"c": 0.6}},
-            {"min_score": {"c": 0.7}},
-            "gate.min_score.c: 0.7 → 0.6",
-        ),
+        ({"min_score": {"c": 0.6}}, {"min_score": {"c": 0.7}}, "gate.min_score.c: 0.7 → 0.6"),
         ({"allow_unjudged": ["x"]}, {}, "gate.allow_unjudged: x is added"),
         (
             {"allow_unjudged": ["x", {"case": "y*", "evalset": "e"}]},
@@ -159,10 +155,7 @@ def test_fewer_repeats_and_another_store_are_said():
     now = meta(repeats=1, store={"store": "file", "path": "b.json"})
     before = meta(repeats=3, store={"store": "file", "path": "a.json"})
 
-    assert [*loosened(now, before)] == [
-        "run.repeats: 3 → 1",
-        "baseline: location changed",
-    ]
+    assert [*loosened(now, before)] == ["run.repeats: 3 → 1", "baseline: location changed"]
     shorter = meta(repeats=3, store={"store": "file", "path": "a.json", "window": 1})
     assert [*loosened(shorter, before)] == ["baseline.window: 5 → 1"]
     assert [*loosened(before, shorter)] == ["baseline.window: 1 → 5"]

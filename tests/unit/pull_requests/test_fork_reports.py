@@ -170,10 +170,7 @@ def test_a_report_is_not_looked_for_outside_of_such_a_workflow(
     fake: FakeGitHub, tmp_path: Path
 ) -> None:
     (tmp_path / "event.json").write_text('{"workflow_run": {"id": "1", "head_sha": null}}')
-    given = {
-        "GITHUB_EVENT_NAME": "workflow_run",
-        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
-    }
+    given = {"GITHUB_EVENT_NAME": "workflow_run", "GITHUB_EVENT_PATH": str(tmp_path / "event.json")}
     with pytest.raises(UsageError, match="contains no workflow run"):
         relay(UPDATE, "*", RunContext(fake.env | given, tmp_path, lambda: 0.0))
     assert fake.requests == []
@@ -439,10 +436,7 @@ def test_of_two_attempts_the_newer_artifact_counts_and_others_are_not_asked_for(
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [
-        ({"expired": True}, "has expired"),
-        ({"size_in_bytes": 1 << 30}, "has 1,073,741,824 bytes"),
-    ],
+    [({"expired": True}, "has expired"), ({"size_in_bytes": 1 << 30}, "has 1,073,741,824 bytes")],
 )
 def test_what_cannot_be_had_is_not_asked_for(
     fake: FakeGitHub, step: Publisher, change: dict[str, Any], said: str

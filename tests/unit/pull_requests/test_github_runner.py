@@ -29,8 +29,7 @@ def out(tmp_path: Path) -> Path:
         (folder / name).write_text(name, encoding="utf-8")
     (folder / "summary.md").write_text("# Summary ✔\n", encoding="utf-8")
     (folder / "annotations.txt").write_text(
-        "::error title=a::first\n::add-mask::x\nplain\n::notice title=b::second\n",
-        encoding="utf-8",
+        "::error title=a::first\n::add-mask::x\nplain\n::notice title=b::second\n", encoding="utf-8"
     )
     return folder
 

@@ -85,9 +85,7 @@ def refused(fake: FakeGitHub) -> PostingError:
 # --- One comment --------------------------------------------------------------------------------
 
 
-def test_a_comment_is_created_then_edited_in_its_place_then_left_as_it_is(
-    fake: FakeGitHub,
-) -> None:
+def test_a_comment_is_created_then_edited_in_its_place_then_left_as_it_is(fake: FakeGitHub) -> None:
     found = posted(fake, section(run=1), section(run=2), section(run=2))
     assert [each.status for each in found] == ["created", "updated", "unchanged"]
     (comment,) = fake.comments
@@ -299,10 +297,7 @@ def test_a_secondary_limit_is_waited_for(
     assert (60.0 in waited) is (not headers)
 
 
-LONG = [
-    {"Retry-After": "9999"},
-    {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "4102444800"},
-]
+LONG = [{"Retry-After": "9999"}, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "4102444800"}]
 
 
 @pytest.mark.parametrize("status", [403, 429])

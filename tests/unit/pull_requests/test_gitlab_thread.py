@@ -103,8 +103,7 @@ def test_a_note_is_written_edited_and_taken_away(fake: FakeGitLab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "summary"),
-    [("OUTDATED", "Outdated report"), ("DUPLICATE", "Duplicate report")],
+    ("reason", "summary"), [("OUTDATED", "Outdated report"), ("DUPLICATE", "Duplicate report")]
 )
 def test_what_is_put_out_of_sight_is_folded_and_no_longer_taken_for_ours(
     fake: FakeGitLab, reason: Any, summary: str
@@ -160,12 +159,7 @@ FORK = {
 def test_a_job_of_a_merge_request_is_told_of_it(env: dict[str, str], commit: str) -> None:
     found = merge_request(env)
     assert found is not None
-    assert found == (
-        PROJECT,
-        "7",
-        "https://gitlab.example/octo/shop/-/merge_requests/7",
-        commit,
-    )
+    assert found == (PROJECT, "7", "https://gitlab.example/octo/shop/-/merge_requests/7", commit)
 
 
 def test_a_pipeline_of_a_branch_is_of_the_only_merge_request_that_wants_it() -> None:

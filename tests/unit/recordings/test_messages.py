@@ -46,12 +46,7 @@ def event(author: str, *parts: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 # --- OpenAI ---------------------------------------------------------------------------------
 
-TALK = {
-    "messages": [
-        {"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": "Hello"},
-    ]
-}
+TALK = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}
 
 
 @pytest.mark.parametrize(
@@ -271,10 +266,7 @@ def test_a_report_of_agentflow_is_what_the_agent_did(tmp_path: Path) -> None:
     ]
     assert texts(first) == [("Where is 9?", "In Oslo.")]
     (turn,) = first.invocations or ()
-    assert turn.tool_calls == (
-        ("track", {"order": 9}, {"result": "Oslo"}),
-        ("look", {}, None),
-    )
+    assert turn.tool_calls == (("track", {"order": 9}, {"result": "Oslo"}), ("look", {}, None))
     assert (turn.nodes, turn.duration) == (("MAIN", "TOOL", "MAIN"), 0.25)
     assert (broken.eval_id, broken.error) == ("broken", "no network")
 

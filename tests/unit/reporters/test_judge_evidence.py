@@ -36,10 +36,7 @@ def test_a_majority_is_told_with_its_votes_and_what_did_not_count():
         unread=["the answer was empty", "the answer was empty"],
     )
     assert found == {
-        "Verdict": [
-            "1 yes, 3 no: It leaves out the price.",
-            "- not counted: the answer was empty",
-        ]
+        "Verdict": ["1 yes, 3 no: It leaves out the price.", "- not counted: the answer was empty"]
     }
 
 

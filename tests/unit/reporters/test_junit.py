@@ -86,11 +86,7 @@ def test_each_evalset_with_each_agent_is_a_suite_even_where_results_alternate() 
             suite.get("name"): [each.get("name") for each in suite.iter("testcase")]
             for suite in document
         }
-        assert found == {
-            "shop.a.x": ["c0", "c2"],
-            "shop.b.x": ["c1", "c4"],
-            "shop.a.y": ["c3"],
-        }
+        assert found == {"shop.a.x": ["c0", "c2"], "shop.b.x": ["c1", "c4"], "shop.a.y": ["c3"]}
         assert [suite.get("id") for suite in document] == ["0", "1", "2"]
         assert [suite.get("tests") for suite in document] == ["2", "2", "1"]
 

@@ -221,7 +221,7 @@ def test_other_machines_do_not_wait_until_this_one_is_done():
 
 def test_agents_that_wait_for_a_server_stay_here():
     assert {name for name in points.agent if points.agent[name].is_portable} == {
-        *("adk", "agentflow", "command", "langgraph", "openai_agents", "pydantic_ai", "python"),
+        *("adk", "agentflow", "command", "langgraph", "openai_agents", "pydantic_ai", "python")
     }
 
 

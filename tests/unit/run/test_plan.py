@@ -277,12 +277,7 @@ def test_places_keep_agents_evalsets_and_cases_that_belong_together(suite: Suite
     kept = {Place("old", "smoke", "b"), Place("new", "full", "c_1")}
     places = frozenset(kept | {Place("new", "full", "gone"), Place("no", "smoke", "b")})
     planned = suite.plan(places=places, repeats=2)
-    assert tried(planned) == [
-        "old smoke b 0",
-        "old smoke b 1",
-        "new full c_1 0",
-        "new full c_1 1",
-    ]
+    assert tried(planned) == ["old smoke b 0", "old smoke b 1", "new full c_1 0", "new full c_1 1"]
     assert planned.count == 4
     assert set(planned.pairs) == {("old", "smoke"), ("new", "full")}
     assert planned.filtered is True

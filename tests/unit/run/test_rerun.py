@@ -17,15 +17,7 @@ from ci_eval.gate import between_runs
 from ci_eval.gate.compare import Examined, examine
 from ci_eval.run.collect import Tally
 from ci_eval.run.plan import Plan, plan
-from ci_eval.run.rerun import (
-    Plans,
-    Redraw,
-    Redraws,
-    affordable,
-    next_round,
-    still_agents,
-    wanted,
-)
+from ci_eval.run.rerun import Plans, Redraw, Redraws, affordable, next_round, still_agents, wanted
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.run_files.shard_files import FurtherTrials
 from ci_eval.runtime.context import RunContext

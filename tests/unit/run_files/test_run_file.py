@@ -324,10 +324,7 @@ def test_a_run_of_no_version_is_none(path: Path) -> None:
         (lambda run: run.update(results=5), "3: expected an object, found 5"),
         (lambda run: run.update(results=None), "3: expected an object, found nothing"),
         (lambda run: run["results"].append(5), "3: expected an object, found 5"),
-        (
-            lambda run: run["results"][1]["key"].pop("case"),
-            "3: key: 'case' is missing",
-        ),
+        (lambda run: run["results"][1]["key"].pop("case"), "3: key: 'case' is missing"),
         (
             lambda run: run["results"][0].update(status="great"),
             "3: status: input should be 'passed', 'failed', 'error' or 'skipped'",

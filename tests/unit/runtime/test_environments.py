@@ -57,12 +57,7 @@ def test_an_agent_gets_the_usual_and_what_is_declared_and_never_the_job(
 
 
 def test_everything_is_not_all() -> None:
-    assert set(environment(["*"])) == {
-        *USUAL,
-        "OPENAI_API_KEY",
-        "LANGFUSE_HOST",
-        "LANGFUSE_KEY",
-    }
+    assert set(environment(["*"])) == {*USUAL, "OPENAI_API_KEY", "LANGFUSE_HOST", "LANGFUSE_KEY"}
 
 
 @pytest.mark.parametrize(

@@ -412,13 +412,7 @@ def test_a_file_that_a_handed_variable_names_can_be_read_by_agents_while_they_ru
         found["left"] = Path(given).exists()
         """,
     )
-    assert found == {
-        "read": ["{}"],
-        "ours": "{}",
-        "mode": "0o100440",
-        "open": False,
-        "left": False,
-    }
+    assert found == {"read": ["{}"], "ours": "{}", "mode": "0o100440", "open": False, "left": False}
 
 
 @needs_root

@@ -17,12 +17,7 @@ ALWAYS = (1 - 1e-12, 1 - 1e-12)
 
 @pytest.mark.parametrize(
     ("looks", "spent"),
-    [
-        (1, (1.0,)),
-        (2, (0.1, 1.0)),
-        (3, SPENT),
-        (4, (1 / 16, 1 / 4, 9 / 16, 1.0)),
-    ],
+    [(1, (1.0,)), (2, (0.1, 1.0)), (3, SPENT), (4, (1 / 16, 1 / 4, 9 / 16, 1.0))],
 )
 def test_all_is_spent_at_the_last_look(looks, spent):
     assert spending(looks) == pytest.approx(spent)

@@ -9,14 +9,7 @@ from hashlib import sha384
 
 import pytest
 
-from ci_eval.records.cases import (
-    Content,
-    FunctionCall,
-    IntermediateData,
-    Invocation,
-    Json,
-    Status,
-)
+from ci_eval.records.cases import Content, FunctionCall, IntermediateData, Invocation, Json, Status
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Failure, Trace, TrialKey
 from ci_eval.text.redact import Secrets, passed_on, print_none_of, printing

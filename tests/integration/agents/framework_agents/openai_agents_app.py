@@ -5,14 +5,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents import (
-    Agent,
-    Model,
-    ModelResponse,
-    RunContextWrapper,
-    Usage,
-    function_tool,
-)
+from agents import Agent, Model, ModelResponse, RunContextWrapper, Usage, function_tool
 from openai.types.responses import (
     ResponseFunctionToolCall,
     ResponseOutputMessage,

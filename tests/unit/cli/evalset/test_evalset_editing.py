@@ -204,10 +204,7 @@ def test_who_may_read_a_file_stays_as_it_is(project):
 
 AGENTFLOW = {
     "eval_cases": [
-        {
-            "eval_id": "a",
-            "conversation": [{"user_content": {"role": "user", "content": "Hi"}}],
-        }
+        {"eval_id": "a", "conversation": [{"user_content": {"role": "user", "content": "Hi"}}]}
     ]
 }
 

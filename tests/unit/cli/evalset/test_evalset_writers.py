@@ -89,13 +89,7 @@ def test_agentflows_format_keeps_calls_with_their_answers_and_says_what_it_has_n
     assert lost(cases(kept), reread("agentflow", kept)) == []
     assert lost(cases(simple), reread("agentflow", simple)) == [
         f"the format 'adk' does not keep {part!r} of 'rich'"
-        for part in (
-            "session_input.mine",
-            "rubrics",
-            "final_session_state",
-            "assertions",
-            "note",
-        )
+        for part in ("session_input.mine", "rubrics", "final_session_state", "assertions", "note")
     ]
 
 
@@ -111,10 +105,7 @@ def test_a_trajectory_of_events_is_the_same_as_one_of_lists():
     def of(data):
         return cases({"eval_id": "a", "conversation": [{**turn("x", "y"), **data}]})
 
-    lists = {
-        "tool_uses": [call["function_call"]],
-        "tool_responses": [answer["function_response"]],
-    }
+    lists = {"tool_uses": [call["function_call"]], "tool_responses": [answer["function_response"]]}
     as_lists = of({"intermediate_data": lists})
 
     assert lost(of({"intermediate_data": {"invocation_events": events}}), as_lists) == []

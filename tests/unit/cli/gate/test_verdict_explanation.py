@@ -69,10 +69,7 @@ def test_cases_that_changed_alike_do_not_tell_what_would_have_blocked(monkeypatc
 
 def test_the_drop_that_would_have_blocked_is_possible():
     now = "a 1 1\nb 1 1\nc 0 1\nd 0 1\ne 1 1"
-    before = (
-        "a 0 1\nb 0 0\nc 1 1\nd 1 1\ne 0 1",
-        "a 1 1\nb 0 0\nc 1 1\nd 0 0\ne 1 1",
-    )
+    before = ("a 0 1\nb 0 0\nc 1 1\nd 1 1\ne 0 1", "a 1 1\nb 0 0\nc 1 1\nd 0 0\ne 1 1")
     (only,) = explained(now, *before).criteria
 
     assert only.blocks_from == pytest.approx(only.delta.baseline) == 0.6

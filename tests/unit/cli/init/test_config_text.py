@@ -7,11 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.cli.init.config_text import (
-    Draft,
-    config_text,
-    recording_text,
-)
+from ci_eval.cli.init.config_text import Draft, config_text, recording_text
 from ci_eval.cli.init.drafted_config_check import AskedModel
 from ci_eval.cli.init.first_criteria import Scoring
 from ci_eval.judges.gemini_judge import Gemini

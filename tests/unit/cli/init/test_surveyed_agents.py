@@ -230,8 +230,7 @@ def test_the_configuration_of_agentflow_names_the_agent(read):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["{", "[]", "{}", '{"agent": 1}', '{"agent": "graph"}', '{"agent": "gone:app"}', "\0"],
+    "text", ["{", "[]", "{}", '{"agent": 1}', '{"agent": "graph"}', '{"agent": "gone:app"}', "\0"]
 )
 def test_a_configuration_of_agentflow_that_names_none_is_passed_over(read, text):
     found = read({"agentflow.json": text, "graph.py": AGENTFLOW})

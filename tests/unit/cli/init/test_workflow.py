@@ -9,12 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ci_eval.cli.init.drafted_config_check import AskedModel
-from ci_eval.cli.init.workflow import (
-    EXTRAS_OF_ACTION,
-    Packages,
-    workflow_name,
-    workflow_text,
-)
+from ci_eval.cli.init.workflow import EXTRAS_OF_ACTION, Packages, workflow_name, workflow_text
 from ci_eval.cli.publish.publish_command import publish
 from ci_eval.cli.run.run_command import run
 from ci_eval.judges.gemini_judge import Gemini

@@ -61,10 +61,7 @@ def outputs(folder: Path) -> list[str]:
     ],
 )
 def test_of_several_reports_the_verdict_is_that_of_the_worst(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    names: tuple[str, ...],
-    verdict: str,
+    folder: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], verdict: str
 ) -> None:
     written(folder, *names)
     posting(monkeypatch, *(Posted("updated", "https://x") for _ in names))

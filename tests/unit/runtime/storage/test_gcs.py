@@ -252,8 +252,7 @@ def test_credentials_only_go_to_google(endpoint):
 
 
 @pytest.mark.parametrize(
-    "endpoint",
-    ["https://storage.googleapis.com", "https://storage-x.p.googleapis.com:443/"],
+    "endpoint", ["https://storage.googleapis.com", "https://storage-x.p.googleapis.com:443/"]
 )
 def test_endpoints_of_google_get_credentials(endpoint):
     assert GcsOptions(endpoint=endpoint).anonymous is False

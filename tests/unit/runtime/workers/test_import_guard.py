@@ -23,10 +23,7 @@ def change(tmp_path: Path) -> Path:
 
 def ended(change: Path, code: str, *path: Path) -> str:
     """Return what a program prints, and the last line of its errors."""
-    env = {
-        "PYTHONPATH": ":".join(map(str, (GUARD, *path))),
-        "CI_EVAL_FOREIGN": str(change),
-    }
+    env = {"PYTHONPATH": ":".join(map(str, (GUARD, *path))), "CI_EVAL_FOREIGN": str(change)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
     )

@@ -113,12 +113,7 @@ class Mute:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [
-        (None, "None"),
-        (7, "int: 7"),
-        ("x" * 300, f"str: '{'x' * 199}…"),
-        (Mute(), "Mute: "),
-    ],
+    [(None, "None"), (7, "int: 7"), ("x" * 300, f"str: '{'x' * 199}…"), (Mute(), "Mute: ")],
 )
 def test_values_are_shown_in_short(value: object, shown: str) -> None:
     assert worker_faults.in_short(value) == shown
