@@ -15,7 +15,7 @@ from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.config.selection import Selection
 from ci_eval.config.validated_config import Config
 from ci_eval.forge.ci_job import job_name, selection, workflow_name
-from ci_eval.llm.gateway.gateway_clients import gateway_options, with_models
+from ci_eval.llm.gateway.gateway_clients import calls_directly, gateway_options, with_models
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.cases import Status
 from ci_eval.records.errors import CiEvalError, ConfigError, NothingSelectedError, UsageError
@@ -138,6 +138,10 @@ def planned(
     found = plan(loaded, context, selection=selection, repeats=options["repeats"])
     if problems := [*absent(loaded, found.pairs, context)]:
         raise ConfigError(problems=problems)
+    for name in dict.fromkeys(name for name, _ in found.pairs) if mode else ():
+        if calls_directly(loaded.agents[name]):
+            message = f"--models {mode} does not apply to agent {name!r}, which has no `models`"
+            context.say(f"warning: {message}")
     return found, context
 
 

@@ -286,11 +286,11 @@ class _Attempt:
                     await conversation.hold(self.begun)
                 else:
                     _take_held(session.held, self.trial, self.seen)
+                session.complete()
             except BaseException:
                 with suppress(TrialError):
                     await session.close()
                 raise
-            session.complete()
             return await session.close()
 
 

@@ -105,13 +105,14 @@ def call_in(line: bytes, place: Place | None = None) -> Recorded | None:
 
 
 def arranged(
-    lines: Iterator[bytes], stale: Container[Place] = (), unfinished: Container[str] = ()
+    lines: Iterator[bytes], stale: Container[Place] = (), ended: Container[str] | None = None
 ) -> Iterator[bytes]:
     """Yield the last line of each call, ordered by trial, then by the length of the request.
 
     Requests grow during a conversation, so this is nearly the order in which they were made.
     `stale` calls are left out; so are earlier calls of a trial that was recorded anew, unless the
-    new recording has no calls.  If it has some, but is `unfinished`, a line before them says so.
+    new recording has no calls.  If it has some, but its trial has not `ended`, a line before them
+    says so; by default, all have.
     """
     trials: dict[str, dict[Place, bytes]] = {}
     replaced: dict[str, dict[Place, bytes]] = {}
@@ -126,7 +127,9 @@ def arranged(
     known = {**replaced, **trials}
     kept = {place: line for each in known.values() for place, line in each.items()}
     order = {place: _order(place, line) for place, line in kept.items()}
-    marked = {each for each in replaced.keys() & trials.keys() if each in unfinished}
+    marked = (
+        set() if ended is None else {each for each in {*replaced} & {*trials} if each not in ended}
+    )
     for place in sorted(kept, key=lambda place: order[place]):
         if place.trial in marked:
             marked.discard(place.trial)

@@ -304,9 +304,11 @@ def check_models(agent: str, options: ModelOptions, context: RunContext) -> None
             message = f"agent {agent!r} cannot be replayed: there is no {cassette.shown}"
             raise UsageError(message, hint=f"record it with `{how}`")
         return
-    if options.mode in ("record", "auto"):
-        cassette.begin()
-    if has_key(options, context.env) or (options.mode == "auto" and len(cassette)):
+    if has_key(options, context.env):
+        if options.mode != "live":
+            cassette.begin()
+        return
+    if options.mode == "auto" and len(cassette):
         return
     keys = ", ".join(key for name in options.providers for key in PROVIDERS[name].keys)
     hint = "set it in the environment of ci-eval"
@@ -334,7 +336,7 @@ async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterat
     """
     cassette = cassette_of(options, context)
     known = cassette.strange
-    if options.mode in ("record", "auto"):
+    if options.mode != "live" and not only_replays(options, context.env):
         cassette.begin()
     if options.mode == "record" and not context.resumes:
         cassette.drop_partial()
@@ -352,4 +354,11 @@ async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterat
             await loading
             if cassette.strange > known:
                 _warn_of_damage(cassette, context)
+            if cassette.redacted:
+                answers = counted(cassette.redacted, "answer")
+                message = (
+                    f"{answers} in {cassette.shown} had the value of a secret; "
+                    "replays give the agent the name of its variable instead"
+                )
+                context.say(f"warning: {message}")
             cassette.tidy()

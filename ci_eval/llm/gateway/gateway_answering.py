@@ -89,7 +89,7 @@ class Answering:
         if options.allow and not fits_any(call.model, options.allow):
             message = f"the model {call.model!r} is not allowed by `models.allow`"
             raise RefusedCallError("models", message)
-        whole = normalised(call, options.ignore, base)
+        whole = normalised(call, options.ignore, base, self._context.secrets)
         digest = digest_of(whole)
         place = Place(conversation.trial, digest, conversation.take(digest))
         asked = Asked(call, conversation, whole, place)
@@ -165,6 +165,7 @@ class Answering:
         conversation, place = asked.conversation, asked.place
         attempt = conversation.begin(
             (place.request, place.number),
+            asked.call.shown,
             lambda: not request.transport or request.transport.is_closing(),
         )
         try:

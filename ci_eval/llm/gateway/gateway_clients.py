@@ -115,6 +115,11 @@ def gateway_options(agent: object) -> ModelOptions | None:
     return agent.models if isinstance(agent, CallingModels) else None
 
 
+def calls_directly(agent: object) -> bool:
+    """Return True if an agent calls models without the gateway, which it could use."""
+    return isinstance(agent, CallingModels) and agent.models is None
+
+
 def replays(agent: object, env: Mapping[str, str]) -> bool:
     """Return True if an agent gets only recorded answers of models."""
     options = gateway_options(agent)
@@ -230,6 +235,8 @@ class _Metered(Session):
         self._inner.timed_by(clock)
 
     def complete(self) -> None:
+        if self._gateway.has_cassette:
+            self._conversation.check_end()
         self._gateway.complete(self._conversation)
         self._inner.complete()
 

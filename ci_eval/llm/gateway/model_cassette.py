@@ -62,13 +62,15 @@ class ModelCassette:
         """By trial, the last line of each call."""
         self._begun: set[str] = set()
         """The trials of which a run that is resumed has recorded only the beginning."""
-        self._unfinished: set[str] = set()
-        """The trials of which this run has recorded only the beginning so far."""
+        self._ended: set[str] = set()
+        """The trials that ran to their end."""
         self._partial: set[str] = set()
         """The trials of which an earlier run recorded only the beginning."""
         self._stale: set[Place] = set()
         """The calls that partly recorded trials no longer make."""
         self._is_changed = False
+        self.redacted = 0
+        """The number of recorded answers in which the value of a secret was replaced."""
         self.strange = 0
         """The number of lines found so far that are not calls, such as those of a conflict."""
         self.doubled: set[Place] = set()
@@ -147,6 +149,7 @@ class ModelCassette:
 
     def forget_begun(self) -> None:
         """Note that all trials ran to their end, those of the interrupted run included."""
+        self._ended |= self._begun
         self._begun.clear()
 
     @property
@@ -213,13 +216,13 @@ class ModelCassette:
         is_begun = trial in self._begun
         if is_begun:
             self._begun.discard(trial)
-            self._unfinished.add(trial)
+            self._ended.discard(trial)
         return is_begun
 
     def anew(self, trial: str) -> None:
         """Forget the calls of a trial, which is being recorded again."""
         self._found.pop(trial, None)
-        self._unfinished.add(trial)
+        self._ended.discard(trial)
         self._written.append(anew_line(trial))
         self._is_changed = True
 
@@ -234,8 +237,9 @@ class ModelCassette:
         said = {"request": shortened(request), "answer": answer.kept()}
         text = compact(said)
         if self._secrets and self._secrets.text(text) != text:
-            said = self._clean(said)
-            text = compact(said)
+            cleaned = self._clean(said)
+            self.redacted += cleaned["answer"] != said["answer"]
+            said, text = cleaned, compact(cleaned)
         if self._secrets and answer.is_stream:
             for whole in texts_of(restored(said["answer"])):
                 if self._secrets.text(whole) != whole:
@@ -251,7 +255,7 @@ class ModelCassette:
 
         If calls were recorded, `made` counts its calls by request, and `tidy` drops the others.
         """
-        self._unfinished.discard(trial)
+        self._ended.add(trial)
         if made is not None:
             known = self._found.get(trial, ())
             self._stale |= {each for each in known if each.number >= made.get(each.request, 0)}
@@ -259,12 +263,12 @@ class ModelCassette:
     def tidy(self) -> None:
         """If calls were recorded, sort the file and drop the recordings that they replace.
 
-        Trials that did not run to their end keep the line that says so, for `--resume`.  A shard's
-        own file stays as it is: it has to say which trials were recorded anew.
+        Trials that did not run to their end, also those of other agents, keep the line that says
+        so, for `--resume`.  A shard's own file stays as it is: it has to say which trials were
+        recorded anew.
         """
         if self._is_changed and self._own is None:
-            unfinished = self._unfinished | self._begun
-            self._file.rewrite(partial(arranged, stale=self._stale, unfinished=unfinished))
+            self._file.rewrite(partial(arranged, stale=self._stale, ended=self._ended))
             self._found.clear()
             self.load()
             self._is_changed = False

@@ -24,7 +24,7 @@ MARK = "x-ci-eval-conversation"
 
 
 SETTLE_S = 5.0
-"""The longest wait for the end of a stream after the agent's answer: clients leave a stream at its
+"""The longest wait for a provider's answers after the agent's own: clients leave a stream at its
 last event, before the stream ends."""
 
 
@@ -135,9 +135,9 @@ class Conversation:
         """Free the number of a request for its next attempt."""
         self.released.setdefault(request, set()).add(number)
 
-    def begin(self, slot: Slot, has_left: Callable[[], bool]) -> "Attempt":
+    def begin(self, slot: Slot, shown: str, has_left: Callable[[], bool]) -> "Attempt":
         """Note that a call was passed on to its provider."""
-        self.underway[slot] = Attempt(self, slot, has_left)
+        self.underway[slot] = Attempt(self, slot, shown, has_left)
         return self.underway[slot]
 
     def fail(self, request: str, number: int, why: str) -> None:
@@ -173,8 +173,19 @@ class Conversation:
         """
         if self.error:
             raise self.error
-        for why in (*self.failed.values(), *map(given_up, self.waits)):
+        late = (each for each in self.underway.values() if each.is_given_up)
+        for why in (*self.failed.values(), *map(given_up, self.waits), *map(unanswered, late)):
             raise TrialError("connection", why)
+
+    def check_end(self) -> None:
+        """Raise an error if a call is still being answered when the conversation has ended.
+
+        Raises:
+            TrialError: its answer would be missing from the recording.
+
+        """
+        for each in self.underway.values():
+            raise TrialError("connection", unanswered(each))
 
 
 @dataclass(eq=False)
@@ -183,6 +194,8 @@ class Attempt:
 
     conversation: Conversation
     slot: Slot
+    shown: str
+    """The call, as shown in messages."""
     has_left: Callable[[], bool]
     """Returns True if the client has closed the connection."""
     is_begun: bool = False
@@ -210,6 +223,11 @@ class Attempt:
 def given_up(shown: str) -> str:
     """Return the message about a call that the agent did not wait for."""
     return f"{shown}: the agent gave up before the rate limit allowed the call"
+
+
+def unanswered(attempt: Attempt) -> str:
+    """Return the message about a call whose answer took longer than the agent's own."""
+    return f"{attempt.shown}: its answer was not complete {SETTLE_S:g} s after the agent's answer"
 
 
 def called_early(shown: str) -> str:

@@ -10,6 +10,8 @@ from servers.openai import completion
 from support.model_projects import CHAT, COMMAND, PYTHON, ModelProject
 from support.slow_params import some
 
+from ci_eval.llm.gateway import open_conversations
+
 pytestmark = pytest.mark.processes
 KINDS = {"python": PYTHON, "command": COMMAND}
 CASSETTE = "{mode: record, cassette: models.jsonl}"
@@ -709,3 +711,115 @@ def test_a_baseline_that_was_not_metered_is_not_compared(project, models):
 
     assert "model call" not in unmetered
     assert "agents: 2 model calls, 36 tokens, $0.0000312\n" in project.run().out
+
+
+# --- Calls that the agent does not wait for -------------------------------------------------------
+
+
+@pytest.fixture
+def unsettled(monkeypatch):
+    """Wait only a short time for answers after the agent's own."""
+    monkeypatch.setattr(open_conversations, "SETTLE_S", 0.2)
+
+
+IMPATIENT = CHAT.replace("urlopen(request)", "urlopen(request, timeout=0.3)") + (
+    "\n\ndef answer(message):\n"
+    "    try:\n"
+    "        return ask(message)\n"
+    "    except OSError:\n"
+    "        return message\n"
+)
+BACKGROUND = CHAT + (
+    "\n\ndef answer(message):\n"
+    "    import threading, time\n"
+    "    threading.Thread(target=ask, args=(message,)).start()\n"
+    "    time.sleep(0.5)\n"
+    "    return message\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "mode", "is_error"),
+    [
+        (IMPATIENT, "live", True),
+        (IMPATIENT, "record", True),
+        (BACKGROUND, "live", False),
+        (BACKGROUND, "record", True),
+    ],
+    ids=["given up", "given up, recorded", "in the background", "in the background, recorded"],
+)
+@pytest.mark.usefixtures("unsettled")
+def test_a_call_that_outlasts_the_agent_is_not_hidden(
+    project, models, code: str, mode: str, is_error: bool
+):
+    project.agent(code, f"{{mode: {mode}, cassette: models.jsonl}}", cases=1)
+    project.with_keys(models)
+    models.script.append(as_json(completion("late"), delay_s=3))
+
+    ended = project.run()
+
+    assert ended.code == (6 if is_error else 0), ended.err
+    assert len(models.requests) == 1
+    if is_error:
+        late = "its answer was not complete 0.2 s after the agent's answer"
+        assert late in project.errors()["c0"][1]
+
+
+def test_agents_with_one_cassette_keep_the_marks_of_each_others_unfinished_trials(
+    project, models, monkeypatch
+):
+    code = CHAT + "\n\ndef answer(message):\n    return ask(message) + ask('fails')\n"
+    project.agent(code, CASSETTE, cases=1)
+    other = f', other: {{python: "bot:answer", models: {CASSETTE}}}'
+    project.edit("}}\nevalsets", f"}}{other}}}\nevalsets")
+    project.with_keys(models)
+    said = models.reply
+
+    def reply(request):
+        is_broken = request.body["messages"][-1]["content"] == "fails"
+        return as_json({"error": {"message": "busy"}}, 500) if is_broken else said(request)
+
+    monkeypatch.setattr(models, "reply", reply)
+    assert project.run().code == 6
+
+    checked = project.ci_eval("models", "check")
+    assert checked.code == 1
+    assert "calls of 2 trials" in checked.err
+    assert "incomplete" in checked.err
+
+
+def test_a_secret_in_an_answer_is_replaced_with_a_warning_and_found_again(project, models):
+    code = CHAT + "\n\ndef answer(message):\n    return ask('again: ' + ask(message))\n"
+    project.agent(code, CASSETTE, cases=1)
+    project.with_keys(models)
+    project.set(AUTH_MODE="disabled-by-hand")
+    answers = ("question 0, disabled-by-hand", "question 0")
+    models.script += [as_json(completion(each)) for each in answers]
+    recorded = project.run()
+
+    assert recorded.code == 0, recorded.err
+    warning = "1 answer in models.jsonl had the value of a secret; replays give the agent"
+    assert f"warning: {warning}" in recorded.err
+    assert "disabled-by-hand" not in "".join(project.cassette())
+    project.without_keys()
+    for mode in ("disabled-by-hand", None):
+        project.set(AUTH_MODE=mode)
+        assert project.run("--models", "replay", out="again").code == 0
+        assert project.responses("again") == {("c0", 0): ["question 0"]}
+
+
+def test_an_agent_without_models_is_named_where_a_mode_is_set(project, models):
+    project.agent(PYTHON, AUTO, cases=1)
+    project.edit("}}\nevalsets", '}, direct: {python: "bot:answer"}}\nevalsets')
+    project.with_keys(models)
+
+    warning = "--models record does not apply to agent 'direct', which has no `models`"
+    assert f"warning: {warning}" in project.run("--models", "record").err
+    assert warning not in project.run("--models", "record", "--agent", "bot").err
+
+
+def test_a_run_without_a_key_leaves_no_empty_cassette(project):
+    project.agent(PYTHON, AUTO)
+
+    assert project.run().code == 4
+    assert not (project.folder / "models.jsonl").exists()

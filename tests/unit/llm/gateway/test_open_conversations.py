@@ -59,18 +59,24 @@ def test_an_equal_request_beside_a_failed_one_is_no_retry_of_it():
 
 def test_a_request_whose_client_has_left_is_repeated_under_its_number():
     conversation, left = Conversation(KEY), [False]
-    first = conversation.begin(("r", conversation.take("r")), lambda: left[0])
+    first = conversation.begin(("r", conversation.take("r")), "POST chat", lambda: left[0])
     assert conversation.take("r") == 1
     left[0], first.is_begun = True, True  # it leaves a stream at its last event
     assert not first.is_given_up
     first.is_begun = False
-    again = conversation.begin(("r", conversation.take("r")), lambda: False)
+    with pytest.raises(TrialError, match="POST chat: its answer was not complete 5 s after"):
+        conversation.check()
+    again = conversation.begin(("r", conversation.take("r")), "POST chat", lambda: False)
 
     assert (again.slot, first.is_repeated) == (("r", 0), True)
     assert conversation.take("r") == 2
+    conversation.check()
+    with pytest.raises(TrialError, match="its answer was not complete"):
+        conversation.check_end()
     again.succeed(ModelUsage(calls=1))
     first.fail("late")
     conversation.check()
+    conversation.check_end()
     assert conversation.take_usage() == ModelUsage(calls=1, retries=1)
 
 
