@@ -23,9 +23,10 @@ MARK = "x-ci-eval-conversation"
 """The header with the number of the conversation; `marked_calls.py` sets it in workers."""
 
 
-SETTLE_S = 5.0
+SETTLE_S = 30.0
 """The longest wait for a provider's answers after the agent's own: clients leave a stream at its
-last event, before the stream ends."""
+last event, and agents cancel calls that they no longer need, such as those that a guardrail stops.
+Such answers are paid for, and recorded."""
 
 
 MAX_WAIT_S = 3600.0

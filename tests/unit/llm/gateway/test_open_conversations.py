@@ -64,7 +64,7 @@ def test_a_request_whose_client_has_left_is_repeated_under_its_number():
     left[0], first.is_begun = True, True  # it leaves a stream at its last event
     assert not first.is_given_up
     first.is_begun = False
-    with pytest.raises(TrialError, match="POST chat: its answer was not complete 5 s after"):
+    with pytest.raises(TrialError, match="POST chat: its answer was not complete 30 s after"):
         conversation.check()
     again = conversation.begin(("r", conversation.take("r")), "POST chat", lambda: False)
 
