@@ -54,11 +54,15 @@ class Progress:
     def rerun(self, trials: int, base: int) -> None:
         """Handle trials of the change and its base arm, added because the verdict is in doubt."""
 
-    def resumed(self, outdated: int, *, is_reused: bool) -> None:
-        """Handle what the run that this one resumes was good for; warnings count what was reused.
+    def reused(self, trials: int, invocations: int, outdated: int) -> None:
+        """Handle what was reused from the run that this one resumes.
 
-        `outdated` trials ran other code, so they ran again.
+        `invocations` belong to unfinished trials; `outdated` trials ran other code.
         """
+
+
+OF_RESUMED = "from the run that this one resumes"
+"""The end of the warning that trials were reused, which is also their progress."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,6 @@ class Tally:
     """Whether trials were left out because of `max_failures`."""
     carried_over: int = 0
     """The number of trials whose conversations were reused from the run that this one resumes."""
-    reused_invocations: int = 0
-    """The number of invocations that were reused from its unfinished trials."""
     cut_off: dict[str, list[str]] = field(default_factory=dict)
     """The cases whose responses were cut off, by the reason."""
     used: dict[str, ModelUsage] = field(default_factory=dict)
@@ -134,11 +136,6 @@ class Tally:
         return self.trials if self.unbegun else 0
 
     @property
-    def is_reused(self) -> bool:
-        """True if anything was reused from the run that this one resumes."""
-        return self.carried_over + self.reused_invocations > 0
-
-    @property
     def judged(self) -> JudgeUsage | None:
         """The usage of all judges; `None` if there are none."""
         return sum(self.judging.values(), JudgeUsage()) if self.judging else None
@@ -172,11 +169,9 @@ class Tally:
 
     def warnings(self) -> Iterator[str]:
         """Yield remarks on the trials that no score reflects."""
-        if self.is_reused:
-            begun = f", and {counted(self.reused_invocations, 'invocation')} of others"
-            begun = begun if self.reused_invocations else ""
-            trials = f"reused {counted(self.carried_over, 'trial')}{begun}"
-            yield f"{trials} from the run that this one resumes"
+        if self.carried_over:
+            carried = counted(self.carried_over, "trial")
+            yield f"reused {carried} {OF_RESUMED}"
         for agent, used in self.used.items():
             if _is_silent(used):
                 message = f"agent {agent!r}: no model call passed the gateway, so nothing was"
@@ -232,6 +227,7 @@ class Collector:
     _failures: int = 0
     _earlier: dict[int, Trace | Begun] = field(default_factory=dict)
     """Journal entries of trials that have not landed yet."""
+    _reused_invocations: int = 0
 
     def numbered(self, trials: Iterator[Trial]) -> Iterator[ToTry]:
         """Yield each trial with its number and any earlier observation."""
@@ -266,7 +262,7 @@ class Collector:
             # A conversation that started over after all has other durations. Conversations that
             # continued on another machine come back as copies.
             pairs = zip(earlier.invocations, trace.invocations, strict=False)
-            self.tally.reused_invocations += sum(one == other for one, other in pairs)
+            self._reused_invocations += sum(one == other for one, other in pairs)
         self.journal.add(trace, trial.fingerprint)
 
     def scored(self, number: int, trace: Trace, result: TrialResult) -> None:
@@ -306,8 +302,8 @@ class Collector:
     def collected(self) -> Collected:
         """Return the run as written."""
         if self.outputs.resume:
-            outdated, is_reused = self.journal.outdated, self.tally.is_reused
-            self.outputs.progress.resumed(outdated, is_reused=is_reused)
+            reused = self.tally.carried_over, self._reused_invocations, self.journal.outdated
+            self.outputs.progress.reused(*reused)
         path = self.outputs.folder / RUN_FILE
         return Collected(read_run(path, shown=str(path)), self.tally)
 

@@ -160,7 +160,7 @@ def test_a_conversation_goes_on_where_it_can_and_else_begins_anew(project, agent
     assert ended.code == 0
     assert log(project) == (["three", "four"] if goes_on else ["one", "two", "three", "four"])
     others = ", and 2 invocations of others" if goes_on else ""
-    assert f"reused 1 trial{others} from the run that this one resumes\n" in ended.err
+    assert f"reused 1 trial{others} from the previous run\n" in ended.err
     expected = ["one after 0", "two after 1", "three after 2", "four after 3"]
     assert said(traces(project)["long"]) == expected
     assert not (project.folder / "ci-eval-report/underway.jsonl").exists()
@@ -217,10 +217,7 @@ def test_trials_of_an_agent_that_has_changed_since_are_run_again(project):
 
     # What the agent wrote, and other cases, are no other code.
     (project.folder / "cases.yaml").write_text(f"{cases}- {{id: more, prompt: five}}\n")
-    assert (
-        "reused 2 trials from the run that this one resumes\n"
-        in project.ci_eval("run", "--resume").err
-    )
+    assert "reused 2 trials from the previous run\n" in project.ci_eval("run", "--resume").err
     assert log(project) == ["five"]
 
     for change in ("in the work tree", "in a commit"):
@@ -228,7 +225,7 @@ def test_trials_of_an_agent_that_has_changed_since_are_run_again(project):
         if change == "in a commit":
             git("commit", "--quiet", "-a", "-m", change)
         again = project.ci_eval("run", "--resume").err
-        assert "reused nothing from the previous run\n" in again
+        assert "reused 0 trials from the previous run\n" in again
         assert "ran 3 trials again: the agent, or files of the repository, changed since\n" in again
         assert len(log(project)) == 5
 
@@ -241,13 +238,13 @@ def test_trials_of_an_agent_with_other_options_are_run_again(project, monkeypatc
     begun = len(log(project))
     config = project.folder / "ci-eval.yaml"
     config.write_text(config.read_text().replace("max_calls: 5", "max_calls: 9"))
-    assert "reused nothing" not in project.ci_eval("run", "--resume").err
+    assert "reused 0" not in project.ci_eval("run", "--resume").err
 
     config.write_text(config.read_text().replace("command:", "env: {MODE: other}, command:"))
     log(project)
     again = project.ci_eval("run", "--resume").err
 
-    assert "reused nothing from the previous run\n" in again
+    assert "reused 0 trials from the previous run\n" in again
     assert "the agent, or files of the repository, changed since\n" in again
     assert len(log(project)) == begun
 
@@ -260,7 +257,7 @@ def test_what_was_under_way_of_another_case_is_left(project):
     log(project)
     ended = project.ci_eval("run", "--resume")
 
-    assert "reused 1 trial from the run that this one resumes\n" in ended.err
+    assert "reused 1 trial from the previous run\n" in ended.err
     assert log(project) == ["one", "two", "three", "five"]
     assert ended.err.count("reused") == 1
     assert "reused 1 trial from the run that this one resumes" in project.read("report.html")
@@ -355,10 +352,7 @@ def test_what_waited_goes_on_when_it_is_answered(project, more, asked, expected)
     assert ended.code == 0
     assert log(project) == asked
     assert said(traces(project)["long"]) == expected
-    assert (
-        "reused 1 trial, and 1 invocation of others from the run that this one resumes\n"
-        in ended.err
-    )
+    assert "reused 1 trial, and 1 invocation of others from the previous run\n" in ended.err
     assert not (project.folder / "ci-eval-report/underway.jsonl").exists()
     # There is nothing left to go on with.
     assert project.ci_eval("run", "--resume").code == 0
@@ -390,7 +384,7 @@ def test_a_run_that_goes_on_tries_errors_again_and_nothing_else(project):
     ended = project.ci_eval("run", "--resume")
 
     assert ended.code == 0
-    assert "reused 1 trial from the run that this one resumes\n" in ended.err
+    assert "reused 1 trial from the previous run\n" in ended.err
     assert log(project) == ["one", "two", "three", "four"]
     assert (project.folder / "calls.log").read_text() == ""
 

@@ -94,7 +94,7 @@ def test_what_held_a_secret_is_observed_again(
     main(["run", "--resume"])
     again = json.loads((shop / "ci-eval-report/run.json").read_text())["results"]
 
-    assert "reused nothing from the previous run" in "".join(capsys.readouterr())
+    assert "reused 0 trials from the previous run" in "".join(capsys.readouterr())
     assert [each["scores"] for each in again] == [each["scores"] for each in first]
 
 
@@ -189,7 +189,7 @@ def test_a_secret_in_an_earlier_conversation_is_in_no_document(
     assert {name for name, text in written.items() if HANDED in text} == set()
     assert HANDED not in printed
     assert 'ask(key="[HANDED]")' in printed
-    assert not is_resumed or "reused 1 trial from the run that this one resumes" in printed
+    assert not is_resumed or "reused 1 trial from the previous run" in printed
 
 
 @pytest.mark.parametrize("has_config", [True, False])

@@ -51,7 +51,8 @@ def run_watched(
         nonlocal is_over
         is_over = True
         for warning in report.meta.warnings[len(plan.warnings) :]:
-            console.say(f"warning: {warning}")
+            if not (outputs.resume and warning.endswith(collect.OF_RESUMED)):
+                console.say(f"warning: {warning}")
         publish(report)
 
     count = 0 if shards else plan.count
@@ -188,10 +189,10 @@ class Progress(collect.Progress):
             self._print(f"to confirm: {', '.join(parts)}")
         self._confirmed += trials + base
 
-    def resumed(self, outdated: int, *, is_reused: bool) -> None:
-        """Print why trials ran again, or that nothing was reused."""
-        if not is_reused:
-            say("reused nothing from the previous run")
+    def reused(self, trials: int, invocations: int, outdated: int) -> None:
+        """Print what was reused from the run that this one resumes."""
+        begun = f", and {counted(invocations, 'invocation')} of others" if invocations else ""
+        say(f"reused {counted(trials, 'trial')}{begun} from the previous run")
         if outdated:
             again = f"ran {counted(outdated, 'trial')} again"
             say(f"{again}: the agent, or files of the repository, changed since")
