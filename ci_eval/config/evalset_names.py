@@ -47,7 +47,7 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
 def unique_names(paths: Iterable[str], *, ending: str = "") -> dict[str, str]:
     """Return a name for each of `paths`: the file's name, with a number if it is taken.
 
-    It is without the file's ending, if that is `ending`; without an `ending`, any is left out.
+    Only an `ending` is left out of the name, if one is given; otherwise, any is.
     """
     names: dict[str, str] = {}
     for path in paths:

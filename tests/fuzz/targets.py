@@ -271,7 +271,7 @@ def model_cassette(path: Path) -> None:
         for api, routed in ROUTES.items():
             body = {**each.request, "model": "m"}
             if call := checked_call(routed, body, {}):
-                digest_of(normalised(call, (), "http://127.0.0.1:1/secret", Secrets({})))
+                digest_of(normalised(call, (), "http://127.0.0.1:1/secret"))
                 assert used(call, each.answer).model is not None, api
         assert kept.answer(each.place) == each.answer, "the request before it makes no difference"
         assert restored(each.answer.kept()).status == each.answer.status

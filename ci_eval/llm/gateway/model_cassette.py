@@ -236,8 +236,7 @@ class ModelCassette:
         head = {"call": str(place), **key.model_dump(), "model": str(request["model"])}
         said = {"request": shortened(request), "answer": answer.kept()}
         text = compact(said)
-        if self._secrets and self._secrets.text(text) != text:
-            cleaned = self._clean(said)
+        if (cleaned := self.cleaned(said)) is not said:
             self.redacted += cleaned["answer"] != said["answer"]
             said, text = cleaned, compact(cleaned)
         if self._secrets and answer.is_stream:
@@ -318,6 +317,17 @@ class ModelCassette:
         )
         self._found.clear()
         self.load()
+
+    def cleaned(self, value: dict[str, Any]) -> dict[str, Any]:
+        """Return a request or an answer with the values of secrets replaced; itself if it has none.
+
+        Agents send answers back, so requests are recorded and looked up in this form.
+        """
+        text = compact(value) if self._secrets else ""
+        if self._secrets.text(text) == text:
+            return value
+        found: dict[str, Any] = self._clean(value)
+        return found
 
     def _clean(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -15,7 +15,6 @@ from ci_eval.llm.gateway.providers import Call
 from ci_eval.records.cases import Json
 from ci_eval.text.json_text import NotJsonError, parse_json, with_leaves
 from ci_eval.text.patterns import replaced
-from ci_eval.text.redact import Secrets
 
 MASK = "…"
 """Replaces text that is left out."""
@@ -41,11 +40,11 @@ _SPECIAL = _IDS | _DATA | {"input"}
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
-def normalised(call: Call, ignore: Sequence[str], base: str, secrets: Secrets) -> dict[str, Json]:
+def normalised(call: Call, ignore: Sequence[str], base: str) -> dict[str, Json]:
     """Return the normalised request.
 
     `ignore` are patterns of text to leave out; so is `base`, the gateway's address, which ends with
-    a secret.  Values of `secrets` are replaced as in recorded answers, which agents send back.
+    a secret.
 
     Raises:
         TrialError: a pattern took too long.
@@ -56,8 +55,6 @@ def normalised(call: Call, ignore: Sequence[str], base: str, secrets: Secrets) -
     def text(value: str) -> str:
         if secret in value:
             value = value.replace(base, MASK).replace(secret, MASK)
-        if secrets:
-            value = secrets.text(value)
         for pattern in ignore:
             value = replaced(pattern, value, MASK)
         return value

@@ -144,7 +144,7 @@ def _client(endpoint: str, project: str | None, *, anonymous: bool) -> Any:
         warnings.simplefilter("ignore")
         import google.auth
         from google.auth.credentials import AnonymousCredentials
-        from google.cloud import storage  # type: ignore[import-untyped]  # it has none
+        from google.cloud import storage  # type: ignore[import-untyped]  # it has no types
 
         more: dict[str, Any] = {"client_options": {"api_endpoint": endpoint}} if endpoint else {}
         if anonymous:
@@ -163,7 +163,7 @@ class Bucket:
     """Objects of a bucket: list, read, write and delete them."""
 
     def __init__(self, bucket: Any, timeout_s: float) -> None:
-        from google.cloud.storage.retry import DEFAULT_RETRY  # type: ignore[import-untyped]  # it has none
+        from google.cloud.storage.retry import DEFAULT_RETRY  # type: ignore[import-untyped]  # it has no types
 
         self._bucket = bucket
         retry = DEFAULT_RETRY.with_timeout(timeout_s)
@@ -333,7 +333,7 @@ def _translated_errors(shown: str, *, missing: str = "no such object") -> Iterat
     import requests
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
-    from google.cloud.storage import exceptions as storage  # type: ignore[import-untyped]  # it has none
+    from google.cloud.storage import exceptions as storage  # type: ignore[import-untyped]  # it has no types
 
     def error(message: str, hint: str = "") -> UsageError:
         return UsageError(message, file=shown, hint=hint)

@@ -6,7 +6,6 @@ import pytest
 
 from ci_eval.llm.gateway.providers import Call, checked_call, route
 from ci_eval.llm.gateway.request_digest import digest_of, normalised
-from ci_eval.text.redact import Secrets
 
 ALL = ("gemini", "openai", "anthropic")
 CHAT = "/openai/v1/chat/completions"
@@ -23,7 +22,7 @@ def call(path: str, body: dict[str, Any], **headers: str) -> Call:
 
 
 def digest(path: str, body: dict[str, Any], *ignore: str, **headers: str) -> str:
-    return digest_of(normalised(call(path, body, **headers), ignore, "SECRET", Secrets({})))
+    return digest_of(normalised(call(path, body, **headers), ignore, "SECRET"))
 
 
 def tool_call(identity: str, arguments: str = '{"a": 1, "b": [1.0]}') -> dict[str, Any]:
