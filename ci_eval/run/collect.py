@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 class Progress:
     """Progress of a run; this base class shows nothing."""
 
+    told: str = ""
+    """The remark of `reused`, where it was shown: it is also a warning of the report."""
+
     def __enter__(self) -> Self:
         return self
 
@@ -54,15 +57,8 @@ class Progress:
     def rerun(self, trials: int, base: int) -> None:
         """Handle trials of the change and its base arm, added because the verdict is in doubt."""
 
-    def reused(self, trials: int, invocations: int, outdated: int) -> None:
-        """Handle what was reused from the run that this one resumes.
-
-        `invocations` belong to unfinished trials; `outdated` trials ran other code.
-        """
-
-
-OF_RESUMED = "from the run that this one resumes"
-"""The end of the warning that trials were reused, which is also their progress."""
+    def reused(self, remark: str, outdated: int) -> None:
+        """Handle the remark on what was reused, and the number of trials that ran other code."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +97,8 @@ class Tally:
     """Whether trials were left out because of `max_failures`."""
     carried_over: int = 0
     """The number of trials whose conversations were reused from the run that this one resumes."""
+    continued: int = 0
+    """The number of invocations that were reused from unfinished trials of that run."""
     cut_off: dict[str, list[str]] = field(default_factory=dict)
     """The cases whose responses were cut off, by the reason."""
     used: dict[str, ModelUsage] = field(default_factory=dict)
@@ -136,6 +134,13 @@ class Tally:
         return self.trials if self.unbegun else 0
 
     @property
+    def reused(self) -> str:
+        """The remark on what was reused from the run that this one resumes."""
+        begun = counted(self.continued, "invocation")
+        others = f", and {begun} of others" if self.continued else ""
+        return f"reused {counted(self.carried_over, 'trial')}{others} from the previous run"
+
+    @property
     def judged(self) -> JudgeUsage | None:
         """The usage of all judges; `None` if there are none."""
         return sum(self.judging.values(), JudgeUsage()) if self.judging else None
@@ -169,9 +174,8 @@ class Tally:
 
     def warnings(self) -> Iterator[str]:
         """Yield remarks on the trials that no score reflects."""
-        if self.carried_over:
-            carried = counted(self.carried_over, "trial")
-            yield f"reused {carried} {OF_RESUMED}"
+        if self.carried_over or self.continued:
+            yield self.reused
         for agent, used in self.used.items():
             if _is_silent(used):
                 message = f"agent {agent!r}: no model call passed the gateway, so nothing was"
@@ -227,7 +231,6 @@ class Collector:
     _failures: int = 0
     _earlier: dict[int, Trace | Begun] = field(default_factory=dict)
     """Journal entries of trials that have not landed yet."""
-    _reused_invocations: int = 0
 
     def numbered(self, trials: Iterator[Trial]) -> Iterator[ToTry]:
         """Yield each trial with its number and any earlier observation."""
@@ -262,7 +265,7 @@ class Collector:
             # A conversation that started over after all has other durations. Conversations that
             # continued on another machine come back as copies.
             pairs = zip(earlier.invocations, trace.invocations, strict=False)
-            self._reused_invocations += sum(one == other for one, other in pairs)
+            self.tally.continued += sum(one == other for one, other in pairs)
         self.journal.add(trace, trial.fingerprint)
 
     def scored(self, number: int, trace: Trace, result: TrialResult) -> None:
@@ -302,8 +305,7 @@ class Collector:
     def collected(self) -> Collected:
         """Return the run as written."""
         if self.outputs.resume:
-            reused = self.tally.carried_over, self._reused_invocations, self.journal.outdated
-            self.outputs.progress.reused(*reused)
+            self.outputs.progress.reused(self.tally.reused, self.journal.outdated)
         path = self.outputs.folder / RUN_FILE
         return Collected(read_run(path, shown=str(path)), self.tally)
 

@@ -260,7 +260,7 @@ def test_what_was_under_way_of_another_case_is_left(project):
     assert "reused 1 trial from the previous run\n" in ended.err
     assert log(project) == ["one", "two", "three", "five"]
     assert ended.err.count("reused") == 1
-    assert "reused 1 trial from the run that this one resumes" in project.read("report.html")
+    assert "reused 1 trial from the previous run" in project.read("report.html")
 
 
 def test_traces_of_a_run_that_was_killed_can_be_scored(project):

@@ -51,7 +51,7 @@ def run_watched(
         nonlocal is_over
         is_over = True
         for warning in report.meta.warnings[len(plan.warnings) :]:
-            if not (outputs.resume and warning.endswith(collect.OF_RESUMED)):
+            if warning != outputs.progress.told:
                 console.say(f"warning: {warning}")
         publish(report)
 
@@ -189,10 +189,10 @@ class Progress(collect.Progress):
             self._print(f"to confirm: {', '.join(parts)}")
         self._confirmed += trials + base
 
-    def reused(self, trials: int, invocations: int, outdated: int) -> None:
+    def reused(self, remark: str, outdated: int) -> None:
         """Print what was reused from the run that this one resumes."""
-        begun = f", and {counted(invocations, 'invocation')} of others" if invocations else ""
-        say(f"reused {counted(trials, 'trial')}{begun} from the previous run")
+        self.told = remark
+        say(remark)
         if outdated:
             again = f"ran {counted(outdated, 'trial')} again"
             say(f"{again}: the agent, or files of the repository, changed since")
