@@ -27,7 +27,6 @@ _MAX_STRING = 2_000
 _MAX_ITEMS = 50
 """Maximum number of items of a list or an object."""
 _MAX_DEPTH = 8
-_CALLS = "Tool calls"
 _CONTEXT = 2
 """Equal lines to show before and after a difference."""
 
@@ -40,6 +39,7 @@ class Exhibit:
     kind: Literal["diff", "text", "data"]
     lines: tuple[str, ...]
     """In a diff, each begins with `- ` (expected), `+ ` (actual) or two spaces (both)."""
+    compared: Literal["tool calls", "response", ""] = ""
 
 
 def exhibits_of(
@@ -88,7 +88,7 @@ def different_calls(exhibit: Exhibit) -> list[str]:
 
     If only arguments differ, return the whole actual calls.
     """
-    if not exhibit.title.startswith(_CALLS):
+    if exhibit.compared != "tool calls":
         return []
     # The lines of a long call's arguments are indented.
     starts = [line for line in exhibit.lines if line[:2] in ("- ", "+ ") and line[2:3] not in " )"]
@@ -103,10 +103,10 @@ def _exhibits(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
     rest = dict(evidence)
     calls = rest.pop("expected_tool_calls", None), rest.pop("actual_tool_calls", None)
     texts = rest.pop("expected", None), rest.pop("actual", None)
-    yield Exhibit(_CALLS, "diff", _compared(*map(call_lines, calls)))
+    yield Exhibit("Tool calls", "diff", _compared(*map(call_lines, calls)), "tool calls")
     expected, actual = _text_lines(*map(shown_value, texts))
     if expected:
-        yield Exhibit("Response", "diff", _compared(expected, actual))
+        yield Exhibit("Response", "diff", _compared(expected, actual), "response")
     else:  # `ci/contains` and others compare with no whole text
         yield Exhibit("Actual response", "text", tuple(actual))
     for title, lines in _judge_evidence.extracted(rest):

@@ -156,7 +156,7 @@ def _score(score: Score) -> dict[str, Any]:
                 "title": each.title,
                 "kind": each.kind,
                 "lines": each.lines,
-                "words": list(response_words(each)) if each.title.startswith("Response") else None,
+                "words": list(response_words(each)) if each.compared == "response" else None,
             }
             for each in exhibits_of(score, max_lines=_MAX_LINES, max_invocations=10, of=of)
         ]

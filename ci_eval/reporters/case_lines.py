@@ -226,7 +226,7 @@ def exhibit_lines(exhibit: Exhibit, width: int) -> Iterator[Line]:
     """Yield a piece of evidence; differences of texts as differences of words."""
     note = " (- expected, + actual)" if exhibit.kind == "diff" else ""
     yield (Span(f"  {terminal(exhibit.title)}{note}", "faint"),)
-    if exhibit.title.startswith("Response"):
+    if exhibit.compared == "response":
         yield from _words(exhibit, width - 2 * len(GUTTER))  # leaves room for marks
         return
     if exhibit.kind != "diff":

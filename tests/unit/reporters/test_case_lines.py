@@ -49,6 +49,11 @@ def test_tool_calls_are_compared_line_by_line() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["response_format", "tool_calls_made"])
+def test_evidence_is_no_comparison_because_of_its_name(name: str) -> None:
+    assert "  │ xml" in text(shown(failing(**{name: "xml"})))
+
+
 @pytest.mark.parametrize("width", [40, 60, 100])
 def test_lines_of_words_fit_and_lose_nothing(width: int) -> None:
     words = [f"word{n}" for n in range(60)]

@@ -208,5 +208,5 @@ def test_evidence_of_the_whole_is_compared_and_cut_like_any_other() -> None:
         },
     )
     differ, missing = exhibits_of(score, max_lines=3)
-    assert differ == Exhibit("Tool calls", "diff", ("  find()", "- mail()"))
+    assert differ == Exhibit("Tool calls", "diff", ("  find()", "- mail()"), "tool calls")
     assert missing.lines == ("a", "b", "c", "  … more in run.json")
