@@ -33,11 +33,10 @@ def lacked(
     `failures` has the first error of each agent; it is reported only if none of the agent's cases
     was measured.  A variable that the agent lacks is named only if the error is related to it.
     """
-    found = list(dict.fromkeys(_found(meta, groups, simulation, failures)))
-    if not found:
-        return ""
-    said = found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
-    return f"{said}; {_FORK}" if meta.from_fork and "lacks " in said else said
+    found = dict(_found(meta, groups, simulation, failures))
+    *others, last = found or [""]
+    said = f"{', '.join(others)} and {last}" if others else last
+    return f"{said}; {_FORK}" if meta.from_fork and any(found.values()) else said
 
 
 def _found(
@@ -45,24 +44,25 @@ def _found(
     groups: Sequence[GroupSummary],
     simulation: JudgeUsage | None,
     failures: Mapping[str, Failure],
-) -> Iterator[str]:
+) -> Iterator[tuple[str, bool]]:
+    """Yield each cause, and whether it is a missing variable."""
     for agent, failure in failures.items():
         own = [each for each in groups if each.group.agent == agent]
         if any(each.errors for each in own) and all(each.value is None for each in own):
             yield from _of_agent(agent, failure, meta.lacking.get(agent, ""))
     for group in groups:
         for missing in group.judging.lacking if group.judging else ():
-            yield f"the judge of {group.group.criterion} lacks {missing}"
+            yield f"the judge of {group.group.criterion} lacks {missing}", True
     for missing in simulation.lacking if simulation else ():
-        yield f"the simulated user of scenarios lacks {missing}"
+        yield f"the simulated user of scenarios lacks {missing}", True
 
 
-def _of_agent(agent: str, failure: Failure, missing: str) -> Iterator[str]:
+def _of_agent(agent: str, failure: Failure, missing: str) -> Iterator[tuple[str, bool]]:
     names = re.split(r" and | or ", missing) if missing else []
     is_refused = _REFUSED.search(failure.message) and any(map(names_secret, names))
     if is_refused or any(each in failure.message for each in names):
-        yield f"the agent {agent!r} lacks {missing}"
+        yield f"the agent {agent!r} lacks {missing}", True
     elif failure.kind in _COMMON:
         verb = "cannot start" if failure.kind == "start" else "did not answer"
         first = failure.message.partition("\n")[0]
-        yield f"the agent {agent!r} {verb}: {one_line(first, MAX_CAUSE)}"
+        yield f"the agent {agent!r} {verb}: {one_line(first, MAX_CAUSE)}", False

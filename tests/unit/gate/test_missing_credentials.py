@@ -102,3 +102,10 @@ def test_a_variable_that_is_no_secret_explains_no_refusal():
 def test_forks_are_named_only_in_the_run_of_a_fork():
     meta = wants("A_KEY").model_copy(update={"from_fork": True})
     assert lacked(meta, NOT_MEASURED, None, REFUSED) == f"the agent 'support' lacks A_KEY{FORK}"
+
+
+def test_forks_are_not_named_for_what_an_agent_says_itself():
+    meta = make_meta().model_copy(update={"from_fork": True})
+    failures = {"support": Failure(kind="start", message="the plan lacks a step")}
+    said = lacked(meta, [group(None, errors=1)], None, failures)
+    assert said == "the agent 'support' cannot start: the plan lacks a step"
