@@ -121,7 +121,11 @@ class Finding:
         """
         exhibits = [each for line in self.lines for each in line.exhibits]
         did = [*chain.from_iterable(map(different_calls, exhibits))] or [
-            text for each in exhibits for text in each.lines if text.startswith("+ ")
+            text
+            for each in exhibits
+            if each.compared == "response"
+            for text in each.lines
+            if text.startswith("+ ")
         ]
         return (tuple((line.criterion, line.tier) for line in self.lines), *did) if did else ()
 

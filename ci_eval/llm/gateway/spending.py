@@ -30,16 +30,18 @@ class Spending:
         self.pending_usd -= estimate_usd
         self.cost_usd += cost_usd
 
-    def excess(self, estimate_usd: float, calls: int | None, cost: float | None) -> str:
-        """Return the limit that one more call would exceed, in words; empty if there is none."""
+    def excess(
+        self, estimate_usd: float, calls: int | None, cost: float | None
+    ) -> tuple[str, str] | None:
+        """Return the option whose limit one more call would exceed, and how much of it is used."""
         if calls is not None and self.calls >= calls:
-            return f"{self.calls} of {calls} calls"
+            return "max_calls", f"{self.calls} of {calls} calls"
         if cost is not None and self.cost_usd + self.pending_usd + estimate_usd > cost:
             spent = f"${self.cost_usd:.4f}"
             if self.pending_usd:
                 spent += f" and ${self.pending_usd:.4f} for calls in progress"
-            return f"{spent} of ${cost:g}"
-        return ""
+            return "max_cost_usd", f"{spent} of ${cost:g}"
+        return None
 
 
 def exceeded(
@@ -51,14 +53,14 @@ def exceeded(
     is_shard: bool = False,
 ) -> str:
     """Return why a call of about this cost is not allowed; empty if it is."""
-    if spent := run.excess(estimate_usd, options.max_calls, options.max_cost_usd):
-        name = "max_calls" if spent.endswith("calls") else "max_cost_usd"
-        spent += ", the share of this shard" if is_shard else ""
-        return f"the budget of the run is used up: {spent}; raise `models.{name}`"
+    if found := run.excess(estimate_usd, options.max_calls, options.max_cost_usd):
+        name, spent = found
+        share = ", the share of this shard" if is_shard else ""
+        return f"the budget of the run is used up: {spent}{share}; raise `models.{name}`"
     most = options.max_calls_per_trial, options.max_cost_usd_per_trial
-    if spent := trial.excess(estimate_usd, *most):
-        name = "max_calls_per_trial" if spent.endswith("calls") else "max_cost_usd_per_trial"
-        return f"the budget of the trial is used up: {spent}; raise `models.{name}`"
+    if found := trial.excess(estimate_usd, *most):
+        name, spent = found
+        return f"the budget of the trial is used up: {spent}; raise `models.{name}_per_trial`"
     return ""
 
 
