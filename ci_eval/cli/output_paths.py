@@ -108,11 +108,11 @@ def _has_content(given: str) -> bool:
     """Return True if there is a file that is not empty.
 
     Raises:
-        UsageError: it is a device or a pipe, which a file would replace.
+        UsageError: it is a folder, or a device or a pipe, which a file would replace.
 
     """
     path = Path(given)
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if path.exists() and not path.is_file():
         raise UsageError("is not a file", file=given, hint="name another file")
     return path.is_file() and path.stat().st_size > 0
 

@@ -82,7 +82,7 @@ def _is_span(value: Mapping[str, Json]) -> bool:
 
 
 def read_spans(path: Path, *, shown: str) -> list[Span]:
-    """Return the spans of a file, by start time.
+    """Return the spans of a file, by start time; exporters that retry may write one twice.
 
     Raises:
         UsageError: it is not JSON, has no spans, or is too large.
@@ -90,11 +90,15 @@ def read_spans(path: Path, *, shown: str) -> list[Span]:
     """
     text = read_text(path, shown=shown)
     found: list[Span] = []
+    known: dict[tuple[str, str], Span] = {}
     problems = FileProblems(shown)
     for value, line in _values(text, shown):
         try:
             for raw, resource in _raw_spans(value):
-                found.append(_span(raw, resource, f"#{len(found)}"))
+                span = _span(raw, resource, f"#{len(found)}")
+                first = known.setdefault((span.trace, span.id), span)
+                if first is span or first != span:
+                    found.append(span)
         except _NoSpanError as exc:
             problems.add(str(exc), line)
     if not found and not problems.found:

@@ -1,21 +1,27 @@
 """Conversations in our own recording format, one JSON object per line."""
 
 from collections.abc import Container, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
 
+from ci_eval.records.cases import Json
 from ci_eval.records.trials import Numbering, Recording, Try
 from ci_eval.run_files.journal import MAX_LINE_BYTES
 from ci_eval.text.file_problems import FileProblems
 from ci_eval.text.json_text import TRACE_DEPTH, parse_json
+from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 
+_MISSPELT = 0.85
+"""How similar an unknown key is to the one that was meant; `version` and `session` are less so."""
+
 
 class RecordedLine(Recording):
-    """A recorded conversation and its agent."""
+    """A recorded conversation and its agent.  Keys that resemble its own are errors."""
 
     agent: str | None = None
 
@@ -46,7 +52,12 @@ def recorded_lines(
             if not line.strip():
                 continue
             try:
-                found = parsed(line, model)
+                row = parse_json(line, max_depth=TRACE_DEPTH)
+                if key := _misspelt(row, model):
+                    meant = did_you_mean(key.lower(), model.model_fields)
+                    problems.add(f"unknown key{meant}", number, dotted((key,)))
+                    continue
+                found = model.model_validate(row)
                 if found.eval_id is not None:
                     *_, repeat = numbering.number(found, found.agent, taken)
                     found = found.model_copy(update={"repeat": repeat})
@@ -58,6 +69,17 @@ def recorded_lines(
             else:
                 yield found, begin
     problems.raise_errors()
+
+
+def _misspelt(row: Json, model: type[RecordedLine]) -> str:
+    """Return an unknown key that resembles a known one; empty if there is none.
+
+    Others are ignored, but without its `Error`, a failed conversation could pass.
+    """
+    known = model.model_fields
+    unknown = row.keys() - known if isinstance(row, dict) else ()
+    close = (key for key in unknown if get_close_matches(key.lower(), known, 1, _MISSPELT))
+    return min(close, default="")
 
 
 def parsed(line: bytes, model: type[L]) -> L:

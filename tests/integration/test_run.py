@@ -874,7 +874,7 @@ def test_whatever_an_agent_says_stays_data(project):
 
 
 @pytest.mark.parametrize(
-    "given", [["--out", "ci-eval.yaml/x"], ["--record", "nowhere/traces.jsonl"], ["--record", "."]]
+    "given", [["--out", "ci-eval.yaml/x"], ["--record", "nowhere/traces.jsonl"]]
 )
 def test_what_cannot_be_written_is_the_users_to_mend(project, given):
     ended = project.ci_eval("run", *given)
@@ -882,6 +882,13 @@ def test_what_cannot_be_written_is_the_users_to_mend(project, given):
     assert ended.code == 4
     assert "cannot be accessed: " in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_a_folder_is_no_place_for_a_recording(project):
+    ended = project.ci_eval("run", "--record", ".")
+
+    assert (ended.code, ended.err.splitlines()[0]) == (4, ".: is not a file")
+    assert not (project.folder / "ci-eval-report/traces.jsonl").exists()
 
 
 def test_no_document_is_written_through_a_link(project, tmp_path_factory):

@@ -72,7 +72,7 @@ def from_traces(path: Path, wanted: Wanted, *, shown: str) -> Recording:
         elif each.eval_id is None and _is_asked(each, wanted):
             unnamed.append(each)
     found = _only(named, wanted, shown) if named else _unnamed(unnamed, wanted, shown)
-    if not found.invocations:
+    if found.error is not None or not found.invocations:
         message = f"the case {wanted.case!r} was not observed: {found.error or 'nothing was said'}"
         raise UsageError(message, file=shown)
     return found.model_copy(update={"eval_id": wanted.case})

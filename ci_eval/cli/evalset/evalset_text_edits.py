@@ -154,6 +154,8 @@ def _indent_at(text: str, position: int) -> str:
 # --- YAML -------------------------------------------------------------------------------------
 
 _ITEM = re.compile(r"( *)-(?: |$)")
+_KEEPS_BLANK = re.compile(r"[|>](?:\d?\+|\+\d)\s*(?:#.*)?$")
+"""The head of a text to which the blank lines after it belong."""
 _EMPTY = re.compile(r"(?m)^(?P<head>cases:)?\s*\[ *\] *$")
 
 
@@ -169,6 +171,7 @@ class _YamlList:
             at = [name for name in LISTS if name in found][:1]
             found = found[at[0]] if at else None
         count = len(found) if isinstance(found, list) else 0
+        self._is_nested = bool(at)
         self._starts = [(document.line((*at, place)) or 1) - 1 for place in range(count)]
         self._blocks = list(self._each_block())
 
@@ -192,7 +195,9 @@ class _YamlList:
 
     def remove(self, position: int) -> str:
         begin, end = self._blocks[position]
-        left = [] if len(self._blocks) > 1 else [f"{self._indent()}[]"]
+        # Below its key, a list may begin in the column of the key, but `[]` may not.
+        indent = self._indent() or "  " * self._is_nested
+        left = [] if len(self._blocks) > 1 else [f"{indent}[]"]
         return self._spliced(begin, end, left)
 
     def _spliced(self, begin: int, end: int, new: list[str]) -> str:
@@ -212,10 +217,14 @@ class _YamlList:
             if not found or next_begin <= begin:
                 raise _not_editable("YAML in which a case has no dash on a line of its own")
             end = begin + 1
+            keeps_blank = _KEEPS_BLANK.search(self._lines[begin])
             for number in range(begin + 1, next_begin):
                 line = self._lines[number]
+                keeps_blank = keeps_blank or _KEEPS_BLANK.search(line)
                 if len(line) - len(line.lstrip(" ")) > len(found[1]):
-                    end = number + 1 if line.strip() else end
+                    end = number + 1 if line.strip() or keeps_blank else end
+                elif keeps_blank and not line.strip():
+                    end = number + 1
                 elif line.strip() and not line.startswith("#", len(found[1])):
                     break
             yield begin, end

@@ -263,6 +263,8 @@ def test_a_conversation_that_took_place_cannot_go_on(tmp_path: Path) -> None:
         ('{"eval_id": "b"}', "has neither 'invocations' nor an 'error'"),
         ('{"eval_id": "b", "invocations": null}', "has neither 'invocations' nor an 'error'"),
         ('{"eval_id": 5, "error": "x"}', "eval_id: expected text, found 5"),
+        ('{"eval_id": "b", "invocations": [], "Error": "x"}', "Error: unknown key. Did you m"),
+        ('{"eval_id": "b", "invocations": [], "repeats": 3}', "repeats: unknown key. Did you m"),
         ('{"eval_id": "b", "error": true}', "error: expected text, found true"),
         ('{"eval_id": "b", "error": "", "repeat": "x"}', "repeat: expected a whole number, fou"),
         ('{"eval_id": "b", "invocations": {}}', "invocations: expected a list, found an object"),

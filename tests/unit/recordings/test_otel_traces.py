@@ -186,6 +186,13 @@ def test_without_messages_of_models_tools_and_the_agent_tell(tmp_path: Path) -> 
     assert [tuple(call) for call in turn.tool_calls] == [("weather", None, None)]
 
 
+def test_a_span_that_was_exported_twice_counts_once(tmp_path: Path) -> None:
+    about = {"gen_ai.input.messages": [ASKED], "gen_ai.output.messages": [SAID]}
+    spans = json.dumps(otlp(agent(0, 1, attributes=about), tool("tool", 0, 1)))
+    (call,) = only(tmp_path, f"{spans}\n{spans}").tool_calls
+    assert call.name == "weather"
+
+
 def test_what_came_out_of_the_agent_is_the_final_response(tmp_path: Path) -> None:
     about = {"gen_ai.output.messages": json.dumps([says("assistant", "Rain.")])}
     turn = only(tmp_path, otlp(agent(0, 5, attributes=about), *WEATHER[1:]))

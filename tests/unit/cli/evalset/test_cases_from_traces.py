@@ -68,7 +68,7 @@ def test_a_recording_that_could_be_one_of_several_is_not_guessed(tmp_path):
 
 
 def test_what_failed_is_no_expectation(tmp_path):
-    failed = {"eval_id": "refunds", "error": "no answer within 120 s"}
+    failed = row(error="no answer within 120 s")
 
     with pytest.raises(UsageError, match="was not observed: no answer within 120 s"):
         wanted(tmp_path, failed)

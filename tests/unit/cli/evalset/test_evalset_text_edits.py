@@ -107,6 +107,16 @@ def test_a_case_is_added_to_yaml_behind_the_comments_of_the_last_one():
     )
 
 
+def test_blank_lines_that_a_text_keeps_belong_to_its_case():
+    text = "- id: a\n  prompt: |+\n    keep\n\n# end\n"
+    added = cases_in(text, "yaml").add([{"id": "c"}])
+    assert added == text.replace("\n# end", "\n- id: c\n# end")
+
+
+def test_the_last_case_of_a_list_in_the_column_of_its_key_goes():
+    assert cases_in("cases:\n- id: a\nname: n\n", "yaml").remove(0) == "cases:\n  []\nname: n\n"
+
+
 def test_a_case_of_yaml_goes_and_the_comment_above_it_stays():
     assert cases_in(YAML, "yaml").remove(0) == YAML.replace(
         "  - id: a   # by hand\n    prompt: Hello\n", ""
