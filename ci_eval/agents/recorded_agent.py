@@ -275,7 +275,7 @@ class _Replay:
         return _RecordedSession(found)
 
     def _missing(self, evalset: str, case: str, repeat: int) -> str:
-        again = f" (repeat {repeat})" if repeat else ""
+        again = f" (repeat {repeat + 1})" if repeat else ""
         places = self.index.by_case
         if not places and not self.index.by_session and not self.index.by_texts:
             return f"{self.shown} has no conversations"

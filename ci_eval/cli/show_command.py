@@ -45,8 +45,8 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
 
     CASE is an id or a pattern, such as 'refund-*'.
     """
-    folder = Path(out)
-    path, observed = command_inputs.run_file(out), folder / TRACES_FILE
+    path = command_inputs.run_file(out)
+    folder, observed = path.parent, path.parent / TRACES_FILE
     run = read_run(path, shown=str(path))
     found = _selected(run, case, agent, evalset)
     shown = list(found) if as_json else list(found)[:MAX_CASES]
@@ -63,6 +63,8 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
             console.out_spans(line)
     if len(found) > len(shown):
         console.out(f"… and {counted(len(found) - len(shown), 'more case')}")
+    if not observed.is_file():
+        console.out(f"without conversations: there is no {terminal(str(observed))}")
     age = age_s(run.meta.created, time.time())
     ago = "" if age is None else f", {duration(age)} ago"
     console.out(f"from the run {run.meta.run_id} in {terminal(out)}{ago}")

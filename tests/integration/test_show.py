@@ -175,6 +175,13 @@ def test_a_run_without_traces_or_report_shows_its_scores(project):
     for name in ("traces.jsonl", "report.json"):
         (project.folder / "ci-eval-report" / name).unlink()
 
-    assert (
-        "PASSED response_match_score 1.000 (needs ≥ 0.5)" in project.ci_eval("show", "greets").out
-    )
+    shown = project.ci_eval("show", "greets").out
+    assert "PASSED response_match_score 1.000 (needs ≥ 0.5)" in shown
+    assert "without conversations: there is no ci-eval-report/traces.jsonl\n" in shown
+
+
+def test_a_run_named_by_its_file_is_shown_with_its_conversations(project):
+    project.ci_eval("run")
+    named = project.ci_eval("show", "greets", "--out", "ci-eval-report/run.json").out
+
+    assert named.splitlines()[:-1] == project.ci_eval("show", "greets").out.splitlines()[:-1]

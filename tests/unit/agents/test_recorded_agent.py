@@ -173,14 +173,14 @@ def test_what_was_not_recorded_is_an_error_that_says_what_was(tmp_path: Path) ->
     )
     missing = "traces.jsonl has no recording of this case"
     assert recording.failure("c") == ("not_recorded", missing)
-    assert recording.failure("b", repeat=2) == ("not_recorded", f"{missing} (repeat 2)")
+    assert recording.failure("b", repeat=2) == ("not_recorded", f"{missing} (repeat 3)")
     assert recording.failure("a", evalset="g") == (
         "not_recorded",
         f"{missing}, only for the evalset e, f",
     )
     assert recording.failure("a", evalset="e", repeat=1) == (
         "not_recorded",
-        f"{missing} (repeat 1), only for the evalset f",
+        f"{missing} (repeat 2), only for the evalset f",
     )
 
 
@@ -493,7 +493,7 @@ def test_what_matches_nothing_is_an_error_that_says_how_it_would(tmp_path: Path)
         "user messages"
     )
     assert recording.failure("a", asks=["Hi"], repeat=1)[1].startswith(
-        "traces.jsonl has no recording of this case (repeat 1); 2 conversations"
+        "traces.jsonl has no recording of this case (repeat 2); 2 conversations"
     )
 
 
