@@ -64,7 +64,7 @@ def show(case: str, agent: str | None, evalset: str | None, out: str, *, as_json
     if len(found) > len(shown):
         console.out(f"… and {counted(len(found) - len(shown), 'more case')}")
     if not observed.is_file():
-        console.out(f"without conversations: there is no {terminal(str(observed))}")
+        console.out(f"conversations are not shown: there is no {terminal(str(observed))}")
     age = age_s(run.meta.created, time.time())
     ago = "" if age is None else f", {duration(age)} ago"
     console.out(f"from the run {run.meta.run_id} in {terminal(out)}{ago}")

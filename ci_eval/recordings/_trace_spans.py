@@ -82,7 +82,7 @@ def _is_span(value: Mapping[str, Json]) -> bool:
 
 
 def read_spans(path: Path, *, shown: str) -> list[Span]:
-    """Return the spans of a file, by start time; exporters that retry may write one twice.
+    """Return the spans of a file, by start time; each once, although retries export some twice.
 
     Raises:
         UsageError: it is not JSON, has no spans, or is too large.

@@ -40,6 +40,7 @@ class Exhibit:
     lines: tuple[str, ...]
     """In a diff, each begins with `- ` (expected), `+ ` (actual) or two spaces (both)."""
     compared: Literal["tool calls", "response", ""] = ""
+    """In a diff, what is compared."""
 
 
 def exhibits_of(

@@ -31,7 +31,7 @@ class Progress:
     """Progress of a run; this base class shows nothing."""
 
     told: str = ""
-    """The remark of `reused`, where it was shown: it is also a warning of the report."""
+    """The remark that `reused` got, which is also a warning of the report."""
 
     def __enter__(self) -> Self:
         return self
@@ -59,6 +59,8 @@ class Progress:
 
     def reused(self, remark: str, outdated: int) -> None:
         """Handle the remark on what was reused, and the number of trials that ran other code."""
+        del outdated
+        self.told = remark
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Tally:
     carried_over: int = 0
     """The number of trials whose conversations were reused from the run that this one resumes."""
     continued: int = 0
-    """The number of invocations that were reused from unfinished trials of that run."""
+    """The number of invocations that were reused from its unfinished trials."""
     cut_off: dict[str, list[str]] = field(default_factory=dict)
     """The cases whose responses were cut off, by the reason."""
     used: dict[str, ModelUsage] = field(default_factory=dict)

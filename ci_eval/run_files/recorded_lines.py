@@ -2,6 +2,8 @@
 
 from collections.abc import Container, Iterator
 from difflib import get_close_matches
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +20,8 @@ from ci_eval.text.yaml_files import dotted
 
 _MISSPELT = 0.85
 """How similar an unknown key is to the one that was meant; `version` and `session` are less so."""
+_MAX_UNKNOWN = 100
+"""Maximum number of unknown keys of a line that are compared with the known ones."""
 
 
 class RecordedLine(Recording):
@@ -77,9 +81,13 @@ def _misspelt(row: Json, model: type[RecordedLine]) -> str:
     Others are ignored, but without its `Error`, a failed conversation could pass.
     """
     known = model.model_fields
-    unknown = row.keys() - known if isinstance(row, dict) else ()
-    close = (key for key in unknown if get_close_matches(key.lower(), known, 1, _MISSPELT))
-    return min(close, default="")
+    unknown = (key for key in row if key not in known) if isinstance(row, dict) else ()
+    return next((key for key in islice(unknown, _MAX_UNKNOWN) if _resembles_known(key, model)), "")
+
+
+@lru_cache  # most lines have the same keys, and comparing texts is slow
+def _resembles_known(key: str, model: type[RecordedLine]) -> bool:
+    return bool(get_close_matches(key.lower(), model.model_fields, 1, _MISSPELT))
 
 
 def parsed(line: bytes, model: type[L]) -> L:

@@ -177,7 +177,7 @@ def test_a_run_without_traces_or_report_shows_its_scores(project):
 
     shown = project.ci_eval("show", "greets").out
     assert "PASSED response_match_score 1.000 (needs ≥ 0.5)" in shown
-    assert "without conversations: there is no ci-eval-report/traces.jsonl\n" in shown
+    assert "conversations are not shown: there is no ci-eval-report/traces.jsonl\n" in shown
 
 
 def test_a_run_named_by_its_file_is_shown_with_its_conversations(project):

@@ -155,7 +155,7 @@ def _indent_at(text: str, position: int) -> str:
 
 _ITEM = re.compile(r"( *)-(?: |$)")
 _KEEPS_BLANK = re.compile(r"[|>](?:\d?\+|\+\d)\s*(?:#.*)?$")
-"""The head of a text to which the blank lines after it belong."""
+"""The first line of a text that keeps the blank lines at its end."""
 _EMPTY = re.compile(r"(?m)^(?P<head>cases:)?\s*\[ *\] *$")
 
 
@@ -221,11 +221,10 @@ class _YamlList:
             for number in range(begin + 1, next_begin):
                 line = self._lines[number]
                 keeps_blank = keeps_blank or _KEEPS_BLANK.search(line)
-                if len(line) - len(line.lstrip(" ")) > len(found[1]):
-                    end = number + 1 if line.strip() or keeps_blank else end
-                elif keeps_blank and not line.strip():
-                    end = number + 1
-                elif line.strip() and not line.startswith("#", len(found[1])):
+                is_blank = not line.strip()
+                if is_blank or len(line) - len(line.lstrip(" ")) > len(found[1]):
+                    end = number + 1 if keeps_blank or not is_blank else end
+                elif not line.startswith("#", len(found[1])):
                     break
             yield begin, end
 

@@ -191,7 +191,7 @@ class Progress(collect.Progress):
 
     def reused(self, remark: str, outdated: int) -> None:
         """Print what was reused from the run that this one resumes."""
-        self.told = remark
+        super().reused(remark, outdated)
         say(remark)
         if outdated:
             again = f"ran {counted(outdated, 'trial')} again"

@@ -2,7 +2,7 @@ import pytest
 
 from ci_eval.records.cases import Json, Status
 from ci_eval.records.results import InvocationScore, Score
-from ci_eval.reporters._evidence import Exhibit, exhibits_of, wrapped
+from ci_eval.reporters._evidence import Exhibit, different_calls, exhibits_of, wrapped
 from ci_eval.run_files.times import moment
 
 
@@ -107,6 +107,11 @@ def test_other_evidence_is_text_or_data() -> None:
     assert rationale == Exhibit("Rationale", "text", ("too short",))
     assert votes == Exhibit("Rubric votes", "data", ('["yes", "no"]',))
     assert nothing == Exhibit("Label", "data", ("null",))
+
+
+def test_only_tool_calls_are_compared_as_such_whatever_else_is_called() -> None:
+    (exhibit,) = told({"tool_calls_made": "+ find()"})
+    assert (exhibit.title, different_calls(exhibit)) == ("Tool calls made", [])
 
 
 def test_data_that_is_long_or_deep_is_shortened() -> None:

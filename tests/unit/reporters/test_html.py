@@ -165,6 +165,12 @@ def test_the_index_names_every_case_and_chunks_hold_its_trials() -> None:
     assert bad[1]["error"][1].startswith("no answer within")
 
 
+def test_evidence_called_like_a_response_is_no_difference() -> None:
+    text = page(make_report(TEXT), make_results(TEXT, {"response_format": "xml"}))
+    (shown,) = trials(text)["0"][0]["scores"][0]["evidence"]
+    assert (shown["title"], shown["lines"], shown["words"]) == ("Response format", ["xml"], None)
+
+
 def test_the_same_run_gives_the_same_bytes() -> None:
     report, results = make_report(TEXT), make_results(TEXT, EVIDENCE)
     assert page(report, results) == page(report, results)
