@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from ci_eval.records.cases import Json
 from ci_eval.records.trials import Numbering, Recording, Try
 from ci_eval.run_files.journal import MAX_LINE_BYTES
 from ci_eval.text.file_problems import FileProblems
@@ -57,7 +56,7 @@ def recorded_lines(
                 continue
             try:
                 row = parse_json(line, max_depth=TRACE_DEPTH)
-                if key := _misspelt(row, model):
+                if isinstance(row, dict) and (key := _misspelt(tuple(row), model)):
                     meant = did_you_mean(key.lower(), model.model_fields)
                     problems.add(f"unknown key{meant}", number, dotted((key,)))
                     continue
@@ -75,19 +74,16 @@ def recorded_lines(
     problems.raise_errors()
 
 
-def _misspelt(row: Json, model: type[RecordedLine]) -> str:
+@lru_cache  # most lines have the same keys, and comparing texts is slow
+def _misspelt(keys: tuple[str, ...], model: type[RecordedLine]) -> str:
     """Return an unknown key that resembles a known one; empty if there is none.
 
     Others are ignored, but without its `Error`, a failed conversation could pass.
     """
     known = model.model_fields
-    unknown = (key for key in row if key not in known) if isinstance(row, dict) else ()
-    return next((key for key in islice(unknown, _MAX_UNKNOWN) if _resembles_known(key, model)), "")
-
-
-@lru_cache  # most lines have the same keys, and comparing texts is slow
-def _resembles_known(key: str, model: type[RecordedLine]) -> bool:
-    return bool(get_close_matches(key.lower(), model.model_fields, 1, _MISSPELT))
+    compared = islice((key for key in keys if key not in known), _MAX_UNKNOWN)
+    close = (key for key in compared if get_close_matches(key.lower(), known, 1, _MISSPELT))
+    return next(close, "")
 
 
 def parsed(line: bytes, model: type[L]) -> L:
