@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from ci_eval.formats.known_formats import first_object
 from ci_eval.recordings._jaeger_spans import as_otlp, is_jaeger_span
 from ci_eval.recordings._span_attributes import first, raw_attributes, text_in, tree_of
 from ci_eval.records.cases import Json
@@ -60,12 +61,18 @@ class SpanEvent(NamedTuple):
 
 
 def names_in(head: Json) -> set[str] | None:
-    """Return the attribute names in a document that begins like `head`; `None` without a span."""
+    """Return the attribute names in a document that begins like `head`; `None` if it is no export.
+
+    An empty export of OpenTelemetry has no names.
+    """
     try:
         spans = [raw for raw, _ in itertools.islice(_raw_spans(head), _MAX_LOOKED_AT)]
     except _NoSpanError:
         return None
-    return {name for raw in spans for name in raw_attributes(raw)} if spans else None
+    top = first_object([head]) or first_object(head)
+    is_export = bool(top) and top.keys() <= set(_OTLP_LISTS)
+    names = {name for raw in spans for name in raw_attributes(raw)}
+    return names if spans or is_export else None
 
 
 def is_openinference(names: set[str]) -> bool:
