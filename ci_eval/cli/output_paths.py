@@ -85,6 +85,8 @@ def refuse_recording(given: str | None) -> None:
 
     """
     refuse_links_out(given)
+    if given:
+        refuse_links_out(str(Path(given).resolve()))  # the target of a link is written
     if given and _has_content(given) and not is_recording(Path(given)):
         raise _refusal(given, "recording")
 

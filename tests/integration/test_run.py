@@ -891,6 +891,15 @@ def test_a_folder_is_no_place_for_a_recording(project):
     assert not (project.folder / "ci-eval-report/traces.jsonl").exists()
 
 
+def test_a_link_to_a_recording_stays_a_link(project):
+    link = project.folder / "tape.jsonl"
+    link.symlink_to("tapes.jsonl")
+
+    assert project.ci_eval("run", "--record", "tape.jsonl").code == 0
+    assert link.is_symlink()
+    assert (project.folder / "tapes.jsonl").stat().st_size
+
+
 def test_no_document_is_written_through_a_link(project, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside") / "precious"
     outside.write_text("precious")

@@ -70,7 +70,7 @@ def adk(agent_dir: str, *, record: str | None, out: str, detailed: bool, **given
     isolation.close_memory()
     try:
         refuse_recording(record)
-        outputs = Outputs(folder=folder, record=Path(record).absolute() if record else None)
+        outputs = Outputs(folder=folder, record=Path(record).resolve() if record else None)
         with only_writer(folder):
             report, failed = _run(options, context, outputs, detailed=detailed)
     except CiEvalError as exc:

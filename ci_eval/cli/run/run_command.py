@@ -126,5 +126,5 @@ def _make_room(folder: Path, record: str | None, adk_results: str | None = None)
 
 
 def _outputs(folder: Path, options: dict[str, Any]) -> Outputs:
-    record = Path(options["record"]).absolute() if options["record"] else None
+    record = Path(options["record"]).resolve() if options["record"] else None
     return Outputs(folder=folder, record=record, resume=options["resume"])
