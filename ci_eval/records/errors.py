@@ -75,7 +75,7 @@ class Problem:
 
     def __str__(self) -> str:
         """Return `file:line: where: message` without the unknown parts."""
-        place = f"{self.file}:{self.line}" if self.line else self.file
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
         names = map(visible, (place, self.where))
         return ": ".join(part for part in (*names, self.message) if part)
 

@@ -86,7 +86,9 @@ def test_what_an_agent_did_becomes_what_is_expected(project):
     assert ids("smoke.evalset.json") == ["greets", "refunds", "tracks"]
 
     project.ci_eval("evalset", "create", "other.evalset.json")
-    assert project.ci_eval("evalset", "add", "other.evalset.json", *source).code == 0
+    added = project.ci_eval("evalset", "add", "other.evalset.json", *source, "--repeat", "1")
+    assert added.code == 0
+    assert "neither the tags nor the initial state" in added.err
     (kept,) = load("other.evalset.json")["eval_cases"]
     (turn,) = kept["conversation"]
     assert turn["final_response"]["parts"] == [{"text": "Order 7 is gone."}]
@@ -142,6 +144,13 @@ def test_one_case_of_several_is_copied(project):
             "has no effect without --from-traces",
         ),
         (("add", "smoke.evalset.json", "--from-traces", "traces.jsonl"), "needs --case"),
+        (
+            (*("add", ".", "smoke", "--case", "greets", "--repeat", "0"), "--from-traces", "x"),
+            "Invalid value for '--repeat': 0 is not in the range",
+        ),
+        (("add", ".", "smoke", "--prompt", "a", "--repeat", "1"), "--repeat has no effect without"),
+        (("add", "smoke.evalset.json", "--prompt", "a", "--case", ""), "--case is empty"),
+        (("update", ".", "smoke", "--file", "smoke.evalset.json", "--case", ""), "--case is empty"),
         (("add", "gone.json", "--prompt", "a"), "gone.json: Eval set `gone` not found."),
         (("add", "smoke.evalset.json", "--file", "gone.json"), "gone.json: no such file"),
         (("update", "smoke.evalset.json"), "give one of --file, --from-traces"),

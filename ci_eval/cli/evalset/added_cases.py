@@ -26,14 +26,14 @@ def from_prompt(prompt: str, expected: str | None, eval_id: str | None, *, now: 
     """Return a case for a prompt, with the defaults of our own format, including the id.
 
     Raises:
-        UsageError: the prompt is empty.
+        UsageError: the prompt is empty, or the id is invalid.
 
     """
-    if not prompt:
+    if not prompt.strip():
         raise UsageError("the prompt must not be empty")
     given = {"id": eval_id or None, "prompt": prompt, "expected": expected}
     value = {key: said for key, said in given.items() if said is not None}
-    (case,) = read_back(json.dumps([value]), name="case.json", shown="").cases()
+    (case,) = read_back(json.dumps(value), name="case.jsonl", shown="").cases()
     return case.model_copy(update={"creation_timestamp": now})
 
 
@@ -77,9 +77,12 @@ def from_scenarios(name: str, session: SessionInput | None, *, now: float) -> li
     persona without a description is hashed by its name; see `with_adk_ids`.
 
     Raises:
-        UsageError: the file is invalid; lists every problem.
+        UsageError: the file is invalid, with every problem, or has no scenario.
 
     """
+    scenarios = _read(_Scenarios, name).scenarios
+    if not scenarios:
+        raise UsageError(f"{name} contains no scenarios")
     return [
         EvalCase(
             eval_id=_digest(scenario.model_dump(mode="json")),
@@ -87,7 +90,7 @@ def from_scenarios(name: str, session: SessionInput | None, *, now: float) -> li
             session_input=session,
             creation_timestamp=now,
         )
-        for scenario in _read(_Scenarios, name).scenarios
+        for scenario in scenarios
     ]
 
 

@@ -97,7 +97,7 @@ def _unnamed(found: Sequence[Recording], wanted: Wanted, shown: str) -> Recordin
         return found[wanted.repeat]
     if wanted.asked is None and len(found) == 1:
         return found[0]
-    again = f" (repeat {wanted.repeat})" if wanted.repeat else ""
+    again = f" (repeat {wanted.repeat + 1})" if wanted.repeat else ""
     several = f", and {len(found)} without an id" if len(found) > 1 else ""
     message = f"holds no conversation of the case {wanted.case!r}{again}{several}"
     raise UsageError(message, file=shown)

@@ -1,6 +1,10 @@
 """Files that commands read and write: local, or objects in Cloud Storage."""
 
+import os
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -34,6 +38,10 @@ class File(ABC):
     @abstractmethod
     def beside(self, name: str) -> "File":
         """Return the file of another name in the same folder."""
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Return the lock to hold from reading the file to writing it, if it needs one."""
+        return nullcontext()
 
     def unwritable(self) -> list[Problem]:
         """Return the reasons why it cannot be written, as far as known before the attempt."""
@@ -69,6 +77,20 @@ class LocalFile(File):
     def beside(self, name: str) -> "LocalFile":
         """Return the file of another name in the same folder."""
         return LocalFile(self.path.with_name(name))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Wait for other processes that edit files in the same folder; not on Windows."""
+        with ExitStack() as stack:
+            if sys.platform != "win32":
+                import fcntl
+
+                with suppress(OSError):  # no such folder, or a file system without locks
+                    # Not the file itself, which is replaced.
+                    folder = os.open(self.path.parent, os.O_RDONLY)
+                    stack.callback(os.close, folder)
+                    fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
 
     def unwritable(self) -> list[Problem]:
         """Refuse symlinks, anything else that is not a file, and missing folders."""

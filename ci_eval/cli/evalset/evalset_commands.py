@@ -17,7 +17,7 @@ from ci_eval.cli.evalset.evalset_argument import evalset_files, is_folder, locat
 from ci_eval.cli.evalset.evalset_options import changed_cases, new_cases
 from ci_eval.cli.evalset.stored_results import results
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.shared_options import adk_option, combined, json_option
+from ci_eval.cli.shared_options import adk_option, combined, json_option, not_empty
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.records.errors import ExitCode, Problem, UsageError
 from ci_eval.text.templates import counted
@@ -48,7 +48,7 @@ _traces = combined(
     ),
     click.option("--agent", help="Agent of the trace, if there are several."),
     click.option("--evalset", "trace_evalset", help="Evalset of the trace, if there are several."),
-    click.option("--repeat", type=click.IntRange(0), default=0, help="Repeat index, from 0."),
+    click.option("--repeat", type=click.IntRange(1), help="Repeat of the case, from 1; default 1."),
 )
 _FILE_HELP = "A case in ADK's JSON (or YAML), or an evalset of any format; - is stdin."
 
@@ -102,7 +102,11 @@ def create(place: str, eval_set_id: str | None) -> None:
 @click.option("--file", "case_file", metavar="FILE", help=_FILE_HELP)
 @click.option("--prompt", help="User message.")
 @click.option("--expected", help="Expected response to --prompt.")
-@click.option("--case", help="Id of the new case, or of the case in --file or --from-traces.")
+@click.option(
+    "--case",
+    callback=not_empty,
+    help="Id of the new case, or of the case in --file or --from-traces.",
+)
 @_traces
 @adk_option("scenarios_file", metavar="FILE", help="Scenarios as in `adk eval_set` (JSON).")
 @adk_option(
@@ -132,12 +136,15 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> None:
         is_there = position in skipped
         ending = f"already exists in {of}, skipped adding." if is_there else f"added to {of}."
         console.out(f"Eval case '{case.eval_id}' {ending}")
+    if options["traces"]:
+        missing = "a recording has neither the tags nor the initial state of a case"
+        console.say(f"note: {missing}; add them to {target.shown} if they matter")
 
 
 @evalsets.command()
 @_place
 @click.option("--file", "case_file", metavar="FILE", help=_FILE_HELP)
-@click.option("--case", help="Id of the case in --file or --from-traces.")
+@click.option("--case", callback=not_empty, help="Id of the case in --file or --from-traces.")
 @_traces
 def update(place: str, eval_set_id: str | None, **options: Any) -> None:
     """Replace cases that have the same ids.

@@ -65,6 +65,8 @@ def convert(source: str, to: str, out: str | None) -> Written:
         raise EvalSetError(message, file=made.shown)
     lost = losses(cases, after.cases(), shown=made.shown, target=to)
     lost += _lost_of_all(more, set_id, to, syntax, made.shown)
+    noted = {each.message for each in opened.warnings}
+    lost += (each for each in after.warnings if not each.concerns and each.message not in noted)
     return Written(made, text, len(cases), (*opened.warnings, *lost))
 
 

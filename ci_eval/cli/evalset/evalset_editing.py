@@ -3,6 +3,7 @@
 It refuses the same edits, with the same messages, as ADK 2.13.0 (`LocalEvalSetsManager`).
 """
 
+import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,19 +89,20 @@ class EvalSetFile:
             UsageError: a case with one of the ids exists; then none is added.
 
         """
-        header, there = self._editable()
-        known = {case.eval_id for case in there}
-        problems = []
-        for case in cases:
-            if case.eval_id in known:
-                of = f"already exists in `{header.eval_set_id}` eval set."
-                problems.append(Problem(f"Eval id `{case.eval_id}` {of}", self.shown))
-            known.add(case.eval_id)
-        if problems:
-            raise EvalSetError(problems=problems)
-        items = [FORMATS[header.format].case(case) for case in cases]
-        text = self._in(self._text()).add(items)
-        return self._save(text, header, [*there, *cases])
+        with self.file.locked():
+            header, there = self._editable()
+            known = {case.eval_id for case in there}
+            problems = []
+            for case in cases:
+                if case.eval_id in known:
+                    of = f"already exists in `{header.eval_set_id}` eval set."
+                    problems.append(Problem(f"Eval id `{case.eval_id}` {of}", self.shown))
+                known.add(case.eval_id)
+            if problems:
+                raise EvalSetError(problems=problems)
+            items = [FORMATS[header.format].case(case) for case in cases]
+            text = self._in(self._text()).add(items)
+            return self._save(text, header, [*there, *cases])
 
     def update(self, changed: Sequence[EvalCase]) -> list[Problem]:
         """Replace the cases with the same ids; return warnings for what the format does not keep.
@@ -109,14 +111,15 @@ class EvalSetFile:
             UsageError: no case has one of the ids; then none is replaced.
 
         """
-        header, cases = self._editable()
-        places = self._places(cases, [case.eval_id for case in changed], header)
-        text = self._text()
-        for position, case in zip(places, changed, strict=True):
-            cases[position] = case
-            item = FORMATS[header.format].case(case)
-            text = self._in(text).replace(position, item)
-        return self._save(text, header, cases)
+        with self.file.locked():
+            header, cases = self._editable()
+            places = self._places(cases, [case.eval_id for case in changed], header)
+            text = self._text()
+            for position, case in zip(places, changed, strict=True):
+                cases[position] = case
+                item = FORMATS[header.format].case(case)
+                text = self._in(text).replace(position, item)
+            return self._save(text, header, cases)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete the cases `ids`.
@@ -125,12 +128,13 @@ class EvalSetFile:
             UsageError: no case has one of the ids; then none is deleted.
 
         """
-        header, cases = self._editable()
-        text = self._text()
-        for position in sorted(set(self._places(cases, ids, header)), reverse=True):
-            text = self._in(text).remove(position)
-            del cases[position]
-        self._save(text, header, cases)
+        with self.file.locked():
+            header, cases = self._editable()
+            text = self._text()
+            for position in sorted(set(self._places(cases, ids, header)), reverse=True):
+                text = self._in(text).remove(position)
+                del cases[position]
+            self._save(text, header, cases)
 
     def _places(self, cases: Sequence[EvalCase], ids: Sequence[str], header: EvalSet) -> list[int]:
         """Return the positions of the cases `ids`."""
@@ -173,5 +177,11 @@ class EvalSetFile:
         except EvalSetError as exc:
             hint = "the edited file would have this error; nothing was written"
             raise EvalSetError(problems=exc.problems, hint=hint) from exc
-        self.file.write(text)
+        self.file.write(self._mark() + text)
         return lost
+
+    def _mark(self) -> str:
+        """Return the byte order mark of the file, if it has one, which `read_text` drops."""
+        with self.path.open("rb") as file:
+            has_mark = file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
+        return codecs.BOM_UTF8.decode() if has_mark else ""

@@ -73,7 +73,7 @@ def _one_of(options: dict[str, Any], names: Sequence[str]) -> str:
     if len(given) != 1:
         raise UsageError(f"give one of {', '.join(map(_flag, names))}")
     for name, beside in _BELONGS.items():
-        if options.get(name) not in (None, 0) and given[0] not in beside:
+        if options.get(name) is not None and given[0] not in beside:
             where = " or ".join(_flag(each) for each in beside if each in names)
             raise UsageError(f"{_flag(name)} has no effect without {where}")
     return given[0]
@@ -91,7 +91,7 @@ def _recording(options: dict[str, Any], asked: tuple[str, ...] | None = None) ->
         asked=asked,
         agent=options["agent"],
         evalset=options["trace_evalset"],
-        repeat=options["repeat"],
+        repeat=(options["repeat"] or 1) - 1,
     )
     return from_traces(Path(options["traces"]), wanted, shown=options["traces"])
 

@@ -30,8 +30,12 @@ def test_a_prompt_makes_the_case_that_our_own_format_makes_of_it(folder):
     assert case.eval_id.startswith("where-is-order-9-")
     assert case.conversation == same.conversation
     assert added_cases.from_prompt("Hi", None, "mine", now=1.0).eval_id == "mine"
-    with pytest.raises(UsageError, match="must not be empty"):
-        added_cases.from_prompt("", None, None, now=1.0)
+    for blank in ("", "  \n"):
+        with pytest.raises(UsageError, match="must not be empty"):
+            added_cases.from_prompt(blank, None, None, now=1.0)
+    with pytest.raises(UsageError) as found:
+        added_cases.from_prompt("Hi", None, " x", now=1.0)
+    assert str(found.value) == "id: must not begin or end with a blank, found ' x'"
 
 
 def test_a_file_holds_one_case_or_a_whole_evalset(folder):
@@ -73,6 +77,9 @@ def test_scenarios_have_the_ids_that_adk_gives_them(folder):
     # The first was given by google-adk 2.13.0; the second is what sha256sum says of the keys in
     # their order, as Python writes them, with a user_persona of null.
     assert [case.eval_id for case in found] == ["c4eb2fee", "d42b4719"]
+    saved(folder, "none.json", {"scenarios": []})
+    with pytest.raises(UsageError, match=r"^none\.json contains no scenarios"):
+        added_cases.from_scenarios("none.json", None, now=1.0)
 
 
 def test_an_initial_session_is_empty_where_it_says_nothing(folder):

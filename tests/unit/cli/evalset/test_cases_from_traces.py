@@ -192,7 +192,7 @@ def test_without_an_id_the_users_messages_tell(tmp_path):
         return (found.invocations or ())[0].response
 
     assert [answered(0), answered(1)] == ["1st", "2nd"]
-    with pytest.raises(UsageError, match=r"no conversation of the case 'refunds' \(repeat 2\)"):
+    with pytest.raises(UsageError, match=r"no conversation of the case 'refunds' \(repeat 3\)"):
         answered(2)
     with pytest.raises(UsageError, match="of the case 'refunds', and 3 without an id"):
         wanted(tmp_path, *rows)

@@ -88,6 +88,12 @@ def test_our_own_format_and_back_is_the_same(folder):
     assert json.loads(back.text) == json.loads(convert(source, "adk", "same.json").text)
 
 
+def test_what_adk_refuses_in_a_converted_file_is_said(folder):
+    (folder / "own.yaml").write_text("cases:\n- {id: a, prompt: Hi, state: {n: 1}}\n")
+
+    assert messages(convert("own.yaml", "adk", "a.evalset.json")) == ["is empty, so that ADK fails"]
+
+
 def test_what_was_said_of_the_whole_set_is_missed_too(folder):
     source = evalset(folder, GREETS, name="a.json", description="d", creation_timestamp=1.5)
 

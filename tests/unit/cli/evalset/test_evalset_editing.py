@@ -2,6 +2,7 @@
 
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.project import GREETS, REFUNDS, TRACKS, Project
@@ -92,6 +93,17 @@ def test_a_made_file_takes_cases(project, name):
     assert (case.eval_id, case.tags) == ("greets", ("x",))
     target.delete(["greets"])
     assert list(target.open().cases()) == []
+
+
+def test_edits_at_the_same_time_are_made_one_after_the_other(project):
+    def add(name):
+        located("smoke.evalset.json", None).add([made({**GREETS, "eval_id": name})])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, "abcdefgh"))
+
+    added = {case.eval_id for case in located("smoke.evalset.json", None).open().cases()}
+    assert added == {"greets", "refunds", "tracks", *"abcdefgh"}
 
 
 def test_an_id_that_is_there_is_refused_with_all_of_them(project):
@@ -200,6 +212,15 @@ def test_who_may_read_a_file_stays_as_it_is(project):
     located(path.name, None).delete(["greets"])
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_byte_order_mark_stays_as_it_is(project, mark):
+    path = project.folder / "own.yaml"
+    path.write_text(f"{mark}cases:\n- id: a\n  prompt: Hi\n- id: b\n  prompt: Ho\n")
+    located("own.yaml", None).delete(["a"])
+
+    assert path.read_text() == f"{mark}cases:\n- id: b\n  prompt: Ho\n"
 
 
 AGENTFLOW = {
