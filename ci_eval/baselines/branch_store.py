@@ -94,15 +94,16 @@ class BranchStore(BaselineStore):
             )
 
     def prune(self, suite: str, keep: int, context: RunContext) -> int:
-        """Remove the oldest runs, and the files of commits without any runs left."""
+        """Remove all runs but `keep`, and the files of commits without any runs left."""
         gone = 0
         with self._opened(context) as branch:
             kept = _Suite(branch, suite)
 
             def make(drafts: Path) -> Change | None:
                 nonlocal gone
-                gone = max(0, len(kept.index()) - keep)
-                return kept.without_oldest(keep, drafts, afresh=self.squash) if gone else None
+                runs = self.as_kept(kept.index(), _origin, context)
+                gone = len(runs[keep:])
+                return kept.reduced(runs, keep, drafts, afresh=self.squash) if gone else None
 
             branch.update(suite, make)
         return gone
@@ -179,16 +180,16 @@ class _Suite:
         files = {path: document, **dict(self._pages(left, badge_of, drafts))}
         return Change(f"{self.suite}: run {noted.run_id} of {noted.commit}\n\n[skip ci]\n", files)
 
-    def without_oldest(self, keep: int, drafts: Path, *, afresh: bool) -> Change:
-        """Return the change that keeps only the newest `keep` runs."""
-        runs = self.index()
-        left, gone = runs[:keep], runs[keep:]
+    def reduced(self, runs: Sequence[Noted], keep: int, drafts: Path, *, afresh: bool) -> Change:
+        """Return the change that keeps only the first `keep` of the `runs`."""
+        left = sorted(runs[:keep], key=lambda each: each.created, reverse=True)
+        gone = runs[keep:]
         needed = {self.path_of(each) for each in left}
         files: dict[str, Path | None] = {
             path: None for each in gone if (path := self.path_of(each)) not in needed
         }
         files[self._index] = _written(drafts / "index.json", index_text(self.suite, left))
-        message = f"{self.suite}: the newest {len(left)} of {len(runs)} runs\n\n[skip ci]\n"
+        message = f"{self.suite}: {len(left)} of {len(runs)} runs kept\n\n[skip ci]\n"
         return Change(message, files, afresh)
 
     def _write(self, run: Run, path: str, document: Path) -> set[str]:

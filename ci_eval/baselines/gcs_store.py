@@ -93,9 +93,10 @@ class GcsStore(BaselineStore):
         return True
 
     def prune(self, suite: str, keep: int, context: RunContext) -> int:
-        """Remove the objects of all runs of `suite` but the newest `keep`."""
+        """Remove the objects of all runs of `suite` but `keep`."""
         bucket = self._bucket(context)
-        return sum(bucket.delete(each.entry) for each in self._newest(bucket, suite)[keep:])
+        runs = self.as_kept(self._stored(bucket, suite), lambda each: each.origin, context)
+        return sum(bucket.delete(each.entry) for each in runs[keep:])
 
     def _bucket(self, context: RunContext) -> Bucket:
         return Storage(self.gcs, context.env).bucket(Place.parse(self.uri).bucket)

@@ -1,19 +1,21 @@
 """Interface of baseline stores."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, TypeVar
 
 from pydantic import Field
 
 from ci_eval.forge import lineage
-from ci_eval.forge.lineage import Lineage
+from ci_eval.forge.lineage import Lineage, Origin
 from ci_eval.plugins.plugin import Plugin
 from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Noted
 from ci_eval.records.results import Run
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
+
+T = TypeVar("T")
 
 
 class BaselineStore(Plugin):
@@ -91,7 +93,9 @@ class BaselineStore(Plugin):
         return ()
 
     def prune(self, suite: str, keep: int, context: RunContext) -> int:
-        """Remove all stored runs of `suite` but the newest `keep`; return the number removed.
+        """Remove all stored runs of `suite` but `keep`; return the number removed.
+
+        Kept are the first of `as_kept`.
 
         Raises:
             UsageError: the store does not support pruning.
@@ -99,3 +103,14 @@ class BaselineStore(Plugin):
         """
         del suite, keep, context
         raise UsageError(f"nothing removed: the store {self.type_name!r} does not support pruning")
+
+    def as_kept(
+        self, stored: Iterable[T], of: "Callable[[T], Origin]", context: RunContext
+    ) -> list[T]:
+        """Return the stored runs in the order in which pruning keeps them.
+
+        First those that a change is compared with, nearest first, then the others, newest first.
+        """
+        newest = sorted(stored, key=lambda each: of(each).created, reverse=True)
+        compared = self.lineage(context).of_next_change.choose(newest, of, self.window)
+        return [*compared, *(each for each in newest if each not in compared)]

@@ -86,11 +86,13 @@ def diff(config: str, run: str, *, as_json: bool) -> None:
 
 @baseline.command()
 @config_option
-@click.option(
-    "--keep", type=click.IntRange(min=1), required=True, help="Number of the newest runs to keep."
-)
+@click.option("--keep", type=click.IntRange(min=1), required=True, help="Number of runs to keep.")
 def prune(config: str, keep: int) -> None:
-    """Remove the oldest runs, in stores that keep a history (`branch`, `gcs`)."""
+    """Remove stored runs, in stores that keep a history (`branch`, `gcs`).
+
+    Kept are first the runs that a change from here is compared with, nearest first, as `show` lists
+    them, then the newest others.
+    """
     loaded, context = command_inputs.load(config)
     gone = command_inputs.require_baseline(loaded).prune(loaded.suite, keep, context)
     console.out(f"removed {counted(gone, 'run')}")

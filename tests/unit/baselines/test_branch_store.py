@@ -624,6 +624,18 @@ def test_the_newest_stay(five: Repo, hub: Path) -> None:
     assert run_files(hub) == [1, 2]
 
 
+def test_what_a_change_is_compared_with_stays_before_newer_runs(repo: Repo) -> None:
+    repo.git("checkout", "--quiet", "main")
+    for number, rev in enumerate(["main", "main~1", "change", "change", "change"]):
+        branch = rev.partition("~")[0]
+        commit, created = repo.git("rev-parse", rev), NOON.format(number)
+        save(repo, made(f"run{number}", commit, branch=branch, created=created))
+    assert STORE.prune("suite", 3, context(repo)) == 2
+    assert noted(repo) == ["run4", "run1", "run0"]
+    assert STORE.prune("suite", 1, context(repo)) == 2
+    assert noted(repo) == ["run0"]
+
+
 def test_where_fewer_are_stored_none_goes(five: Repo, hub: Path) -> None:
     tip = Repo(hub).git("rev-parse", DATA)
     assert STORE.prune("suite", 5, context(five)) == 0

@@ -220,3 +220,12 @@ def test_all_but_the_newest_are_removed_whichever_commit_they_are_of(fake, conte
     assert STORE.prune("suite", 3, context) == 0
     assert ids(Lineage(), context) == ["r4", "r3", "r2"]
     assert "base/suites/other/runs/none/r1.json" in fake.names("b")
+
+
+def test_what_a_change_is_compared_with_stays_before_newer_runs(fake, context):
+    store = GcsStore(uri="gs://b/base", base="main")
+    for day, branch in enumerate(["main", "change", "change"], 1):
+        store.save(run(f"r{day}", day, commit=f"c{day}", branch=branch), context)
+
+    assert store.prune("suite", 2, context) == 1
+    assert fake.names("b") == [f"{RUNS}/c1/r1.json", f"{RUNS}/c3/r3.json"]
