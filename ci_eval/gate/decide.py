@@ -58,7 +58,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     unconfirmed: str = "",
     needs_base: bool = False,
     exemptions: Sequence[Excused] = (),
-    unused: bool = False,
+    unused: str = "",
     missing: Iterable[Reason] = (),
 ) -> Verdict:
     """Return the verdict.
@@ -69,8 +69,8 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     `loosened` is how the change weakens the gate, beyond what the comparison found; `lacking` is
     why something could not be measured, and `unconfirmed` why the merge base could not be run, if
     known, and `needs_base` True if there is nothing else to compare with; `exemptions` are the
-    entries of `gate.accept` and `gate.quarantine`; `unused` is True if runs are stored but none of
-    them is comparable; `missing` are the `missing_parts`.
+    entries of `gate.accept` and `gate.quarantine`; `unused` is why none of the stored runs fits, if
+    any are stored; `missing` are the `missing_parts`.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
@@ -131,7 +131,7 @@ class _Gate:
     lacking: str
     errors: int
     """Number of cases with missing observations that could change the verdict."""
-    unused: bool
+    unused: str
     """Whether there are stored runs."""
     unconfirmed: str
     """Why the merge base could not be run, if known."""
@@ -280,7 +280,7 @@ class _Gate:
         severity, therefore = _MISSING[self.options.on_missing]
         what = "no case of the baseline is comparable" if comparison else "no baseline yet"
         if self.unused and not comparison:
-            what = "no stored run fits this one; `ci-eval baseline show` says why"
+            what = f"no stored run fits this one ({self.unused})"
         if self.unconfirmed and not comparison:
             yield self._not_run()
             what = "nothing to compare with"

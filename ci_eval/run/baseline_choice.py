@@ -31,6 +31,12 @@ class Baseline:
         nearest = (note(past) for past in self.runs[:1] if past.meta.run_id not in known)
         object.__setattr__(self, "history", (*self.history, *nearest))
 
+    @property
+    def unused(self) -> str:
+        """Why none of the stored runs is compared with; empty if one is, or none is stored."""
+        reasons = (self.lineage.why_not(each.commit) for each in self.history)
+        return "" if self.runs else "; ".join(dict.fromkeys(reasons))
+
 
 def load_baseline(
     config: Config, context: RunContext, commit: str | None = None, *, for_next_change: bool = False

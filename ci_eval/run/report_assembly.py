@@ -150,7 +150,7 @@ def compare_and_decide(
         lacking=lacked(meta, groups, tally.simulation, tally.failures),
         unconfirmed=confirmation.unconfirmed,
         needs_base=not (confirmation.base_is_new or (baseline and baseline.runs)),
-        unused=bool(baseline and baseline.history and not baseline.runs),
+        unused=baseline.unused if baseline else "",
         exemptions=tuple(listed(meta, gate, exempt)),
     )
     return Report(

@@ -168,6 +168,20 @@ def test_on_main_what_a_change_would_be_compared_with_is_shown(project, store):
     assert "has one run" in project.ci_eval("gate", "power").err
 
 
+def test_on_main_a_run_says_that_the_stored_one_is_of_the_same_commit(project):
+    project.config(CONFIG + "baseline: {store: branch}\n")
+    repo = Repo(project.folder)
+    repo.git("init", "--quiet", "--initial-branch=main")
+    repo.commit("an agent")
+    project.traces(GREETS, REFUNDS, TRACKS)
+    repo.commit("its traces")
+    project.ci_eval("run", "--baseline-save", "--out", "reports")
+    ended = project.ci_eval("run", "--out", "reports")
+
+    assert "no stored run fits this one (of this commit itself): judged by thresholds" in ended.out
+    assert "No stored run fits this one." in (project.folder / "reports/comment.md").read_text()
+
+
 def test_a_store_that_nothing_can_be_removed_from_says_so(project):
     project.ci_eval("run", "--baseline-save")
     before = stored(project).read_bytes()
