@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
+from ci_eval.gate.case_pairs import Pairs
 from ci_eval.gate.hard_break import Breaks
 from ci_eval.gate.mean_drop import Finding
 from ci_eval.gate.pairing import Group
@@ -13,7 +14,7 @@ from ci_eval.run_files.score_table import Columns, Past
 _MAX_FLAKY = 200
 """Maximum number of flaky cases that a comparison lists."""
 _MAX_LOWER = 20
-"""Maximum number of cases of a proven drop that are named although they still pass."""
+"""Maximum number of cases of a proven or exempted drop that are named although they still pass."""
 
 
 def case_changes(
@@ -24,7 +25,9 @@ def case_changes(
     `arm` is the group compared with the merge base; `broken` and `drift` are what was found.
     """
     suspects = broken.suspects if broken else {}
-    lower = _lowest(group) if drift and drift.worse else []
+    lower = _lowest(group, group.pairs) if drift and drift.worse else []
+    if group.left_out and group.facts.judges:
+        lower += _lowest(group, group.all_pairs.where(group.all_pairs.among(group.left_out)))
     if group.facts.informational and not (suspects or lower):
         return
     proven = broken.proven if broken else frozenset()
@@ -82,13 +85,14 @@ def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
         yield from (f"{name}/{case}" for case in fresh)
 
 
-def _lowest(group: Group) -> list[str]:
-    """Return the cases that dropped most, and by enough to count."""
+def _lowest(group: Group, pairs: Pairs) -> list[str]:
+    """Return the cases among `pairs` that dropped most, and by enough to count."""
     import numpy as np
 
-    order = np.argsort(group.differences, kind="stable")[:_MAX_LOWER]
-    lower = order[group.differences[order] <= -group.least]
-    return group.now.named(group.pairs.rows[lower])
+    differences = group.sign * (pairs.means - pairs.bases)
+    order = np.argsort(differences, kind="stable")[:_MAX_LOWER]
+    lower = order[differences[order] <= -group.least]
+    return group.now.named(pairs.rows[lower])
 
 
 def flaky_cases(

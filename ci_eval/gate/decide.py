@@ -6,7 +6,6 @@ from typing import Literal
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
-from ci_eval.gate.exemptions import reasons_of
 from ci_eval.gate.floors import SEVERITIES, reason
 from ci_eval.gate.silent_cases import reasons_of_silence
 from ci_eval.gate.undecided import is_all_broken, what_would_decide
@@ -15,7 +14,6 @@ from ci_eval.records.findings import (
     CaseChange,
     Comparison,
     Delta,
-    Excused,
     GroupSummary,
     Named,
     Outcome,
@@ -57,7 +55,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     lacking: str = "",
     unconfirmed: str = "",
     needs_base: bool = False,
-    exemptions: Sequence[Excused] = (),
+    exemptions: Iterable[Reason] = (),
     unused: str = "",
     missing: Iterable[Reason] = (),
 ) -> Verdict:
@@ -69,8 +67,8 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     `loosened` is how the change weakens the gate, beyond what the comparison found; `lacking` is
     why something could not be measured, and `unconfirmed` why the merge base could not be run, if
     known, and `needs_base` True if there is nothing else to compare with; `exemptions` are the
-    entries of `gate.accept` and `gate.quarantine`; `unused` is why none of the stored runs fits, if
-    any are stored; `missing` are the `missing_parts`.
+    reasons from `gate.accept` and `gate.quarantine`; `unused` is why none of the stored runs fits,
+    if any are stored; `missing` are the `missing_parts`.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
@@ -87,7 +85,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     if mode != "threshold":
         reasons += gate.changes(comparison) if comparison else ()
         reasons += gate.missing_baseline(comparison) if lacks else ()
-    reasons += reasons_of(exemptions, is_compared=compared)
+    reasons += exemptions
     reasons += missing
     reasons += gate.completeness()
     reasons += gate.judgement()

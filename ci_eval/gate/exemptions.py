@@ -1,6 +1,6 @@
 """Exemptions from the gate: accepted drops, quarantined cases and cases that need no judgement."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from functools import cache
 
@@ -12,12 +12,15 @@ from ci_eval.config.validated_config import Config
 from ci_eval.gate.floors import reason
 from ci_eval.records.cases import Status
 from ci_eval.records.errors import BaselineError, Problem
-from ci_eval.records.findings import Excused, Reason
+from ci_eval.records.findings import CaseChange, Comparison, Excused, GroupKey, Reason
 from ci_eval.records.results import RunMeta
+from ci_eval.run_files.report_phrases import MAX_NAMED
+from ci_eval.run_files.report_phrases import excuse as exemption
 from ci_eval.run_files.report_phrases import listed as names
 from ci_eval.run_files.score_column import RANKED
 from ci_eval.run_files.score_table import Columns
 from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.templates import counted
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 
@@ -159,14 +162,50 @@ def _unused(config: Config, key: str, number: int, meant: str = "") -> Problem:
     return config.document.problem(f"covers no case{meant}", loc, severity="warning")
 
 
-def reasons_of(found: Sequence[Excused], *, is_compared: bool) -> Iterator[Reason]:
-    """Yield the exemptions that expired, and those in force; a comparison lists the latter."""
-    for each in found:
+def reasons_of(
+    found: Excuses,
+    meta: RunMeta,
+    gate: GateOptions,
+    columns: Columns,
+    comparison: Comparison | None,
+) -> Iterator[Reason]:
+    """Yield the exemptions that expired, those in force, and the first that cover worse cases.
+
+    A comparison lists those in force.
+    """
+    worse = _of_worse_cases(found, meta, columns, comparison.changes if comparison else ())
+    hiding = []
+    for each, bad in zip(listed(meta, gate, found), listed(meta, gate, worse), strict=True):
         if each.expired:
             kind = "quarantine" if each.kind == "quarantined" else "acceptance"
             message = f"gate: {kind} of {each.named} expired on {each.until}"
             yield reason("expired_exemption", "warns", message)
-        elif each.cases and not is_compared:
+        elif bad.cases:
+            hiding.append(bad)
+        elif each.cases and not comparison:
             owner = f" ({each.owner})" if each.owner else ""
             message = f"{each.kind} until {each.until}{owner}: {names([*each.cases])}"
             yield reason("exempt", "info", message)
+    for each in hiding[:MAX_NAMED]:
+        message = f"{names(each.cases)} did not pass or got worse; {exemption(each)}"
+        yield reason("exempt_worse", "info", message)
+    if more := hiding[MAX_NAMED:]:
+        message = f"cases of {counted(len(more), 'more exemption')} did not pass or got worse"
+        yield reason("exempt_worse", "info", message)
+
+
+def _of_worse_cases(
+    found: Excuses, meta: RunMeta, columns: Columns, changes: Iterable[CaseChange]
+) -> Excuses:
+    """Return the exemptions of the cases that did not pass, or got worse by the `changes`."""
+    worse = {(each.group, each.case) for each in changes if each.change != "fixed"}
+    kept: dict[GroupName, dict[str, Excuse]] = {}
+    for name, cases in found.items():
+        facts, column = meta.criteria[name[2]], columns.groups[name]
+        group = GroupKey(agent=name[0], evalset=name[1], criterion=name[2])
+        bad = column.ranks(facts) > RANKED.index(Status.PASSED)
+        failed = {*column.named(bad)} if facts.judges else ()
+        kept[name] = {
+            case: by for case, by in cases.items() if case in failed or (group, case) in worse
+        }
+    return kept

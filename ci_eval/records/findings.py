@@ -288,6 +288,7 @@ ReasonKind = Literal[
     "not_comparable",
     "expired_exemption",
     "exempt",
+    "exempt_worse",
     "no_baseline",
     "fails_in_base",
     "unconfirmed",
@@ -317,8 +318,7 @@ class Verdict(Stored):
     outcome: Literal["passed", "failed", "incomplete"]
     mode: Literal["threshold", "regression", "both"]
     by_threshold: bool = False
-    """Whether a case below a threshold blocks by itself: always except in mode `regression`, where
-    it only does if nothing can be compared and `gate.on_missing` says so."""
+    """Whether a case below a threshold blocks by itself: in `regression`, only by `on_missing`."""
     reasons: tuple[Reason, ...] = ()
     undecided: str = ""
     """What would decide it if it passed although something may have regressed; otherwise empty."""

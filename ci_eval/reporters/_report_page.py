@@ -56,6 +56,8 @@ class Page:
     reasons: Some[str]
     """The other reasons why it blocks or, if nothing blocks, why there is no verdict."""
     warnings: Some[str]
+    exempt: Some[str]
+    """Exempted cases that did not pass or got worse."""
     notes: Some[str]
     """Other remarks on the verdict and the run."""
     loosened: Some[str]
@@ -154,13 +156,12 @@ def page_of(report: Report, bounds: Bounds) -> Page:
     findings = Findings(report, bounds)
     table, rows = rows_of(report), bounds.rows
     leading, others = first_rows(table)
-    deciding, warnings, notes = reasons_of(report)
+    deciding, warnings, exempt, notes = reasons_of(report)
     broke, suspected = findings.worse("broke"), findings.worse("suspected")
     blocks = any(
         each.kind == "regressed" and each.severity == "blocks" and each.group
         for each in report.verdict.reasons
     )
-    blocking = findings.worse("broke", tier="block") if blocks else Cases((), 0)
     drops = [row for row in table if blocks and row.blocks_by_drop]
     return Page(
         meta=report.meta,
@@ -170,10 +171,11 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline=_comparison_parts.baseline_of(report),
-        blocking=blocking,
+        blocking=findings.worse("broke", tier="block") if blocks else Cases((), 0),
         dropped=Some.of(drops, MAX_REASONS),
         reasons=Some.of(deciding, MAX_REASONS),
         warnings=Some.of(warnings, MAX_REASONS),
+        exempt=Some.of(exempt, rows),
         notes=Some.of([*notes, *report.meta.warnings, *_overrides(report.meta)], rows),
         loosened=Some.of(weakened(report), MAX_REASONS),
         model_changes=Some.of(map(report_phrases.model_change, report.model_changes), MAX_REASONS),

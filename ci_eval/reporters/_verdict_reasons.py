@@ -16,6 +16,8 @@ class Reasons(NamedTuple):
     deciding: list[str]
     """Why it blocks or, if nothing blocks, why there is no verdict."""
     warnings: list[str]
+    exempt: list[str]
+    """Exempted cases that did not pass or got worse."""
     notes: list[str]
 
 
@@ -35,15 +37,18 @@ def reasons_of(report: Report) -> Reasons:
     regressed = {each.group for each in comparison.deltas if each.outcome == "regressed"}
     is_worse = False
     said: dict[str, list[str]] = {"blocks": [], "incomplete": [], "warns": [], "info": []}
+    exempt: list[str] = []
     for each in report.verdict.reasons:
         if each.kind == "regressed" and each.group in regressed and each.severity == "blocks":
             is_worse = True
         elif each.kind == "weakened_gate" and weakened(report):
             if each.severity == "blocks":
                 said["blocks"].append(_WEAKENED)
+        elif each.kind == "exempt_worse":
+            exempt.append(each.message)
         else:
             is_shown = each.severity == "warns" and each.kind in _IN_TABLE
             said["info" if is_shown else each.severity].append(each.message)
     if is_worse or said["blocks"]:
-        return Reasons(said["blocks"], [*said["incomplete"], *said["warns"]], said["info"])
-    return Reasons(said["incomplete"], said["warns"], said["info"])
+        return Reasons(said["blocks"], [*said["incomplete"], *said["warns"]], exempt, said["info"])
+    return Reasons(said["incomplete"], said["warns"], exempt, said["info"])

@@ -8,7 +8,7 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import decide, missing_parts
-from ci_eval.gate.exemptions import Excuses, excused, listed
+from ci_eval.gate.exemptions import Excuses, excused, reasons_of
 from ci_eval.gate.missing_credentials import lacked
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.plugins import points
@@ -151,7 +151,7 @@ def compare_and_decide(
         unconfirmed=confirmation.unconfirmed,
         needs_base=not (confirmation.base_is_new or (baseline and baseline.runs)),
         unused=baseline.unused if baseline else "",
-        exemptions=tuple(listed(meta, gate, exempt)),
+        exemptions=reasons_of(exempt, meta, gate, tally.columns, comparison),
     )
     return Report(
         meta=meta,

@@ -10,7 +10,7 @@ from ci_eval.config.config_schema import Acceptance, GateOptions, Quarantine
 from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import decide
-from ci_eval.gate.exemptions import covers, day_of, excused, gate_of, in_force, listed
+from ci_eval.gate.exemptions import covers, day_of, excused, gate_of, in_force, listed, reasons_of
 from ci_eval.records.errors import BaselineError
 from ci_eval.records.findings import Comparison
 
@@ -112,16 +112,43 @@ def test_an_excuse_that_is_over_excuses_nothing_and_is_said():
 
 def test_without_a_baseline_exemptions_are_reasons_too():
     gate = once(quarantine=[quarantine("x"), quarantine("y", YESTERDAY)])
-    run, values = meta(), columns("x 0\ny 1")
+    run, values = meta(), columns("x 1\ny 1")
     totals, groups = count_cases(run, values, gate), summarise(run, values)
-    entries = tuple(listed(run, gate, excused(run, gate, values)))
-    found = decide(gate, totals, groups, None, baseline_configured=False, exemptions=entries)
+    reasons = [*reasons_of(excused(run, gate, values), run, gate, values, None)]
+    found = decide(gate, totals, groups, None, baseline_configured=False, exemptions=reasons)
 
     assert found.outcome == "passed"
     assert [(each.kind, each.severity, each.message) for each in found.reasons] == [
         ("expired_exemption", "warns", "gate: quarantine of y expired on 2025-12-31"),
         ("exempt", "info", "quarantined until 2026-01-01 (the team): e/x"),
     ]
+
+
+def said_of_worse(now: str, before: str, **gate: object) -> list[str]:
+    run, values, options = meta(), columns(now), once(**gate)
+    found = compare(run, values, past(before), options)
+    reasons = reasons_of(excused(run, options, values), run, options, values, found)
+    return [each.message for each in reasons if each.kind == "exempt_worse"]
+
+
+def test_exempted_cases_that_failed_or_fell_are_named():
+    before = "failed 0\nfell 1\nsteady 1\nother 1"
+    accept = [accepted("f*"), accepted("steady")]
+
+    assert said_of_worse(before, before, accept=accept[1:]) == []
+    assert said_of_worse("failed 0\nfell 0.6\nsteady 1\nother 1", before, accept=accept) == [
+        "e/failed, e/fell did not pass or got worse; accepted until 2026-01-01: it was wrong"
+    ]
+
+
+def test_the_first_exemptions_that_cover_worse_cases_are_named():
+    cases = "\n".join(f"c{number} 0" for number in range(7))
+    *first, last = said_of_worse(
+        cases, cases, quarantine=[quarantine(f"c{number}") for number in range(7)]
+    )
+
+    assert len(first) == 5
+    assert last == "cases of 2 more exemptions did not pass or got worse"
 
 
 def test_where_all_cases_are_excused_nothing_is_compared():

@@ -559,6 +559,15 @@ def test_flaky_cases_and_exceptions_are_folded_with_what_is_to_be_known_of_them(
         assert line in folded
 
 
+def test_exempted_cases_that_got_worse_are_named_at_the_top() -> None:
+    said = "smoke/refunds did not pass or got worse; accepted until 2027-01-01: *curt*"
+    reason = Reason(kind="exempt_worse", severity="info", message=said)
+    text = comment(with_verdict(make_report("greets pass 0.9 was 0.9"), reasons=(reason,)))
+    top = text.partition("| Criterion")[0]
+    assert f"> Exempt from the gate:\n> - {said.replace('*', '&#42;')}\n" in top
+    assert "Exempt" not in comment(make_report("greets pass 0.9 was 0.9"))
+
+
 def test_the_history_is_folded_with_a_chart_of_what_regressed() -> None:
     text = comment(compared_in_full(make_report("refunds fail 0.2 was 0.9")))
     folded = text.partition("<details><summary>History · the last 4 runs</summary>")[2]
