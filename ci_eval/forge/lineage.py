@@ -130,10 +130,9 @@ def trace(clone: Clone, *, base: str | None, search: int, commit: str | None = N
     if head is None:
         return Lineage(base=branch)
     own = head if head != clone.head or clone.is_unchanged else None
-    shallow = view.query("rev-parse", "--is-shallow-repository") == "true"
     if branch is None and view.query("for-each-ref", "--count=1", "refs/remotes"):
         # Perhaps only the branch of the change was fetched; then its parent is not the merge base.
-        return Lineage(own=own, shallow=shallow)
+        return Lineage(own=own, shallow=clone.is_shallow)
     start = _start(clone, head, branch, search)
     changes = start is None or start != own
     if not changes and is_without_change(clone.env):
@@ -142,7 +141,7 @@ def trace(clone: Clone, *, base: str | None, search: int, commit: str | None = N
         start = _before_push(clone, head)
     # A shallow clone may know the name of a commit that it lacks.
     found = view.first_parents(start, search) or (start,) if start else ()
-    return Lineage(found, branch, own, shallow, changes)
+    return Lineage(found, branch, own, clone.is_shallow, changes)
 
 
 def began(clone: Clone, configured: str | None) -> Lineage:

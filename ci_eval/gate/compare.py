@@ -17,6 +17,7 @@ from ci_eval.gate.both_arms import ArmDrops, arm_breaks, looks_taken
 from ci_eval.gate.compared_cases import added, case_changes, flaky_cases
 from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
+from ci_eval.gate.incomplete_base import complete_arms
 from ci_eval.gate.mean_drop import Drifts, Finding
 from ci_eval.gate.pairing import ROUNDING, Group, groups_of, pool, vanished
 from ci_eval.gate.silent_cases import silent_cases
@@ -47,6 +48,8 @@ class Examined(NamedTuple):
     """The groups for which the merge base can be run, compared with it."""
     looks: int = 0
     """Number of looks for which the merge base was run."""
+    doubt: str = ""
+    """Why results of the merge base do not count; empty if all do."""
 
     @property
     def blocking(self) -> list[Group]:
@@ -70,9 +73,10 @@ def examine(
     excuses = excused(meta, gate, columns)
     groups = groups_of(meta, columns, pooled, gate.max_drop, excuses)
     rounds = max([0, *(int(each.units.max(initial=1)) - 1 for each in columns.groups.values())])
-    confirming = _in_both_arms(meta, columns, base, gate, excuses) if base else {}
-    groups = [each if each.key in confirming else newest_level(each) for each in groups]
     is_stored = base is not baseline[0]
+    known = _in_both_arms(meta, columns, base, gate, excuses) if base else {}
+    confirming, doubt = complete_arms(groups, known, meta.untracked, is_stored=is_stored)
+    groups = [each if each.key in confirming else newest_level(each) for each in groups]
     stored = (baseline[:1], baseline[1:]) if base else ((), ())
     nearest, earlier = (pool(meta, columns, past).columns for past in stored)
     looks = looks_taken([*confirming.values()])
@@ -108,7 +112,7 @@ def examine(
             broken |= {each.group.key: each for each in counted}
             together = mean if tier == "block" and mean else together
     return Examined(
-        groups, pooled.changed, excuses, found, together, broken, rounds, confirming, looks
+        groups, pooled.changed, excuses, found, together, broken, rounds, confirming, looks, doubt
     )
 
 
@@ -152,6 +156,7 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         baseline_branch=lineage.base if lineage and lineage.changes else None,
         comparable=_comparable(examined.groups),
         shallow=lineage.shallow if lineage else False,
+        unconfirmed=examined.doubt,
         rounds=examined.rounds,
         confirming=_confirming(columns),
         together=_together(

@@ -270,7 +270,7 @@ class _Gate:
         severity: ReasonSeverity = "info"
         if self.needs_base:
             severity = "blocks" if self.options.on_inconclusive == "fail" else "warns"
-        message = f"the merge base could not be run: {self.unconfirmed}"
+        message = f"not compared with the merge base: {self.unconfirmed}"
         return reason("unconfirmed", severity, message)
 
     def missing_baseline(self, comparison: Comparison | None) -> Iterator[Reason]:

@@ -208,6 +208,8 @@ class RunMeta(Stored):
     """`run.repeats` of the configuration, which `--repeats` overrides; `None` in older runs."""
     modified: bool = False
     """Whether tracked files differed from the commit."""
+    untracked: tuple[str, ...] = ()
+    """Files and folders of the work tree that agents may need and git does not track."""
     filtered: bool = False
     """Whether only a part of the suite was selected."""
     disabled: tuple[str, ...] = ()

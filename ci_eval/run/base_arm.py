@@ -28,6 +28,7 @@ from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import CiEvalError, NothingSelectedError
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run.shared_environments import share
+from ci_eval.runtime.checkout import check_out
 from ci_eval.runtime.clone import NO_CLONE
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import moved
@@ -42,6 +43,7 @@ MAX_REASON = 300
 
 _ABSOLUTE = re.compile(r"(?<![\w.-])/[^\"'\s:;,|&()<>\\]+")
 _SEPARATE = "a running server needs `base`, a started one `{port}` in its address"
+_DEEPEN = "check out with `fetch-depth: 0`, or run `git fetch --unshallow`"
 _UNNAMED = "name the base branch in `baseline.base`, and fetch it"
 
 
@@ -108,6 +110,8 @@ def _available(planned: Plan, context: RunContext, commit: str | None) -> str:
         store = planned.config.baseline
         branch = target_branch(context.env) or (store.base if store else None)
         named = f"fetch the branch {branch!r}" if branch else _UNNAMED
+        if clone.is_shallow:
+            named = f"the clone is shallow; {_DEEPEN}"
         raise NoBaseArmError(f"the merge base is unknown; {named}")
     if why := why_missing(context, commit):
         raise NoBaseArmError(why)
@@ -117,7 +121,7 @@ def _available(planned: Plan, context: RunContext, commit: str | None) -> str:
 def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> BaseArm:
     try:
         within = context.clone.inside(".")
-        context.clone.view.export(commit, tree)
+        check_out(context.clone, commit, tree)
     except GitError as exc:
         raise NoBaseArmError(f"the merge base cannot be checked out: {exc}") from exc
     _pretend_clone(tree, commit)

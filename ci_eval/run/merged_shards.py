@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.results import RunMeta
 from ci_eval.run import shards
 from ci_eval.run.arms import Arms, Round, base_folder
 from ci_eval.run.fan_out import FanOut, Found, refused, saying_what_to_do
@@ -54,8 +55,17 @@ class MergedShards:
     @property
     def modified(self) -> bool:
         """Whether tracked files differed from the commit where a shard ran."""
+        return any(meta.modified for meta in self._metas)
+
+    @property
+    def untracked(self) -> tuple[str, ...]:
+        """What git did not track where a shard ran."""
+        return tuple(dict.fromkeys(name for meta in self._metas for name in meta.untracked))
+
+    @property
+    def _metas(self) -> Iterator[RunMeta]:
         fan_outs = (self.planned, *self.redraws)
-        return any(each.meta.modified for fan_out in fan_outs for each in fan_out.found)
+        return (each.meta for fan_out in fan_outs for each in fan_out.found)
 
     def recorded(self, name: str) -> dict[str, Path]:
         """Return the files, by shard, to which shards recorded instead of to a cassette."""

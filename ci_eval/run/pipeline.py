@@ -70,7 +70,11 @@ def run(
     if outputs.max_failures:
         meta = meta.model_copy(update={"filtered": True})
     if shards:
-        update = {"missing_shards": shards.missing, "modified": meta.modified or shards.modified}
+        update = {
+            "missing_shards": shards.missing,
+            "modified": meta.modified or shards.modified,
+            "untracked": shards.untracked,
+        }
         meta = meta.model_copy(update=update)
     _log_plan(plan, meta)
     is_compared = bool(baseline and baseline.runs)

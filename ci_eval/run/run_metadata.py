@@ -13,6 +13,7 @@ from ci_eval.records.cases import Json, Record
 from ci_eval.records.results import RunMeta
 from ci_eval.run.plan import Plan
 from ci_eval.run_files.file_names import PAGE_FILE
+from ci_eval.runtime.checkout import untracked
 from ci_eval.runtime.clone import from_top
 from ci_eval.runtime.context import RunContext
 
@@ -31,6 +32,7 @@ def describe(plan: Plan, context: RunContext, folder: Path) -> RunMeta:
         config_from_top=from_top(context.root / config.path.name) if run_link(context.env) else "",
         commit=context.clone.head,
         modified=context.clone.head is not None and not context.clone.is_unchanged,
+        untracked=untracked(context.clone, folder),
         branch=current_branch(context.clone),
         job=context.job,
         step=context.step,

@@ -130,6 +130,11 @@ class Clone:
         """All settings in effect in the clone; the last one of a name wins."""
         return self._found.settings
 
+    @cached_property
+    def is_shallow(self) -> bool:
+        """Whether it lacks older commits."""
+        return self.view.query("rev-parse", "--is-shallow-repository") == "true"
+
     @property
     def is_partial(self) -> bool:
         """Whether it is a partial clone, for which git fetches missing objects on demand."""
@@ -215,12 +220,15 @@ def from_top(path: Path) -> str:
 def _nearest(folder: Path) -> tuple[Path, Path] | None:
     """Return the top of the nearest work tree, and its git directory."""
     folder = Path(os.path.normpath(folder.absolute()))
-    for up in (folder, *folder.parents):
-        entry = up / ".git"
-        git_dir = _git_dir(entry) if _is_trusted(entry) else None
-        if git_dir and _is_trusted(git_dir) and _is_git_dir(git_dir):
-            return up, git_dir
-    return None
+    found = ((up, git_dir_in(up)) for up in (folder, *folder.parents))
+    return next(((up, git_dir) for up, git_dir in found if git_dir), None)
+
+
+def git_dir_in(folder: Path) -> Path | None:
+    """Return the git directory of the work tree or submodule whose top is `folder`, if any."""
+    entry = folder / ".git"
+    git_dir = _git_dir(entry) if _is_trusted(entry) else None
+    return git_dir if git_dir and _is_trusted(git_dir) and _is_git_dir(git_dir) else None
 
 
 def _is_trusted(path: Path) -> bool:

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -148,25 +148,6 @@ class Repository:
             raise GitError(f"it is larger than {most >> 20} MiB")
         with to.open("wb") as file:
             self.run("cat-file", "blob", blob, remote=remote, into=file)
-
-    def export(self, commit: str, folder: Path) -> None:
-        """Write the files of a commit into a new folder; submodules stay empty.
-
-        No filters run, so files of Git LFS are pointers.
-
-        Raises:
-            GitError: an object is missing, or a file cannot be written.
-
-        """
-        folder.mkdir()
-        index = folder.with_suffix(".index")
-        variables = {"GIT_WORK_TREE": str(folder), "GIT_INDEX_FILE": str(index)}
-        own = replace(self, extra={**self.extra, **variables})
-        try:
-            own.run("read-tree", commit)
-            own.run("checkout-index", "--all", "--quiet")
-        finally:
-            index.unlink(missing_ok=True)
 
     def _environment(self, *, remote: bool) -> dict[str, str]:
         names = (*_INHERITED, *(_INHERITED_FOR_REMOTES if remote else ()))

@@ -8,6 +8,7 @@ import venv
 from pathlib import Path
 
 import pytest
+from support.git_repositories import Repo
 from support.git_suites import CONFIG, YES, Suite, evalset
 from support.slow_params import some
 
@@ -152,6 +153,53 @@ def test_what_fails_with_the_merge_base_as_well_does_not_block_and_is_said(suite
     comment = (suite.folder / "ci-eval-report/comment.md").read_text()
     assert "5 fail with the merge base, too (`c0`, `c1`, `c2`, …)" in comment
     assert "flaked" not in comment
+
+
+READS = """\
+from pathlib import Path
+
+
+def answer(message):
+    found = Path("data/word")
+    return found.read_text() if found.is_file() else "mumbled"
+"""
+
+
+def in_submodule(suite: Suite, files: dict[str, str]) -> None:
+    data = Repo(suite.folder.with_name("data"))
+    data.commit("data", word="yes")
+    allowed = ("-c", "protocol.file.allow=always")
+    suite.git(*allowed, "submodule", "--quiet", "add", data.folder.as_uri(), "data")
+    suite.begin(5, **files)
+
+
+def not_tracked(suite: Suite, files: dict[str, str]) -> None:
+    suite.write("data/word", "yes")
+    suite.begin(5, **files, **{".gitignore": "ci-eval-report\n__pycache__\ndata/\n"})
+
+
+@pytest.mark.parametrize("placed", [in_submodule, not_tracked])
+def test_data_that_is_in_no_commit_excuses_no_change(suite, placed):
+    placed(suite, {"bot.py": READS})
+    assert suite.change(READS + "# the same\n").code == 0
+
+    ended = suite.change(READS.replace("found.read_text()", "'no'"))
+
+    assert ended.code == 1, ended.out
+    assert "not caused by this change" not in ended.out
+    lacks = "its work tree lacks what git does not track: data/"
+    assert (lacks in ended.out) == (placed is not_tracked)
+
+
+@pytest.mark.parametrize("placed", [in_submodule, not_tracked])
+def test_without_stored_runs_what_passes_nowhere_is_not_decided_where_data_lack(suite, placed):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    placed(suite, {"bot.py": READS, "ci-eval.yaml": config})
+
+    ended = suite.change(READS.replace("found.read_text()", "'no'"))
+
+    assert ended.code == (1 if placed is in_submodule else 0), ended.out
+    assert ("NOT DECIDED" in ended.out) == (placed is not_tracked)
 
 
 def test_the_merge_base_is_run_as_its_own_configuration_says(suite):
@@ -472,7 +520,7 @@ def test_code_that_was_installed_from_the_change_does_not_stand_for_the_merge_ba
     suite.commit("change", **{"src/lib.py": "TEXT = 'no'\n"})
     ended = suite.ci_eval("run")
 
-    assert "the merge base could not be run" in ended.out
+    assert "not compared with the merge base" in ended.out
     assert "lib belongs to the work tree of the change" in ended.out
     # The stored run decides instead, with more trials of the change.
     assert ended.code == 1
@@ -757,7 +805,7 @@ def test_a_store_of_nothing_says_why_there_is_nothing_to_compare_with(suite):
     suite.begin(5, **{"bot.py": "raise SystemExit('not ready')\n", "ci-eval.yaml": config})
     ended = suite.change(YES)
 
-    assert "the merge base could not be run" in ended.out
+    assert "not compared with the merge base" in ended.out
     assert "not ready" in ended.out
     assert "nothing to compare with: judged by thresholds alone" in ended.out
     assert "NOT DECIDED" in ended.out
@@ -778,7 +826,7 @@ def test_an_agent_that_fails_with_the_merge_base_is_not_passed_beside_another(su
     ended = suite.change("def answer(text):\n    return 'no' if '1' in text else 'yes'\n")
 
     assert "NOT DECIDED: to decide it, make the merge base run" in ended.out
-    assert "the merge base could not be run: RuntimeError: boom" in ended.out
+    assert "not compared with the merge base: RuntimeError: boom" in ended.out
 
 
 def test_a_removed_case_does_not_hide_that_the_merge_base_failed(suite):

@@ -6,6 +6,7 @@ import pytest
 from support.git_repositories import ENV, Repo
 
 from ci_eval.forge.missing_commit import fetch_missing
+from ci_eval.runtime.checkout import check_out
 from ci_eval.runtime.clone import Clone
 
 pytestmark = pytest.mark.processes
@@ -32,7 +33,7 @@ def test_its_files_are_in_our_view_alone(shallow: Repo, tmp_path: Path) -> None:
 
     assert fetch_missing(clone, commit) == ""
 
-    clone.view.export(commit, tmp_path / "tree")
+    check_out(clone, commit, tmp_path / "tree")
     assert (tmp_path / "tree/a.txt").read_text() == "old"
     assert Clone(shallow.folder, ENV).view.commit(commit) is None
 

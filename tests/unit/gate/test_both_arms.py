@@ -74,6 +74,27 @@ def test_a_day_that_is_bad_for_both_arms_is_no_regression():
     assert delta.effect == 0
 
 
+@pytest.mark.parametrize("outcome", ["unchanged", "regressed"])
+def test_a_merge_base_that_lacks_files_and_did_worse_than_stored_runs_does_not_count(outcome):
+    untracked = ("data/",) if outcome == "regressed" else ()
+    change = meta().model_copy(update={"untracked": untracked})
+    stored = past(*[every(GOOD)] * 5)
+    found = compare(change, columns(every(WORSE)), stored, GATE, base=base_of(every(WORSE)))
+
+    assert [each.outcome for each in found.deltas] == [outcome]
+    assert ("did worse than in its stored runs" in found.unconfirmed) == bool(untracked)
+
+
+def test_a_merge_base_that_lacks_files_and_did_as_well_as_before_counts():
+    change = meta().model_copy(update={"untracked": ("data/",)})
+    found = compare(
+        change, columns(every(WORSE)), past(every(GOOD)), GATE, base=base_of(every(GOOD))
+    )
+
+    assert [each.confirmed for each in found.deltas] == [True]
+    assert found.unconfirmed == ""
+
+
 def of_two(now: str, base: str, *before: str) -> tuple[RunMeta, Columns, list[Past], Past]:
     """Return runs with two criteria; a text has the values of `c`, `;`, those of `d`."""
     facts = dict.fromkeys("cd", FACTS)

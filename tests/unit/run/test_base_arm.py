@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.git_repositories import ENV, Repo
+from support.git_repositories import ENV, Repo, clone
 
 from ci_eval.config.load_config import load
 from ci_eval.run.base_arm import NoBaseArmError, base_arm
@@ -171,6 +171,19 @@ def test_a_base_branch_that_is_named_only_has_to_be_fetched(repo, more, env, adv
     with pytest.raises(NoBaseArmError) as caught, base_arm(change, context, None):
         pass
     assert str(caught.value) == f"the merge base is unknown; {advice}"
+
+
+def test_a_shallow_clone_has_to_be_deepened(repo, tmp_path):
+    base = repo.head
+    repo.on("change").commit("change")
+    shallow = clone(repo.folder, tmp_path / "shallow", "--depth=1", "--no-single-branch")
+
+    reason = "the clone is shallow; check out with `fetch-depth: 0`, or run `git fetch --unshallow`"
+    with pytest.raises(NoBaseArmError, match=reason), base_arm(*planned(shallow), None):
+        pass
+    shallow.git("fetch", "--quiet", "--unshallow")
+    with base_arm(*planned(shallow), base) as arm:
+        assert arm.commit == base
 
 
 def test_programs_of_the_change_are_not_those_of_the_merge_base(repo):
