@@ -120,16 +120,15 @@ def compare_and_decide(
     """
     run, tally = collected
     meta = run.meta.model_copy(update={"warnings": (*run.meta.warnings, *tally.warnings())})
-    comparison, weakened, unconfirmed = None, meta.weakened, confirmation.unconfirmed
+    comparison, weakened = None, meta.weakened
     base = confirmation.base
     past = (baseline.runs if baseline else ()) or ([base] if base else [])
     if baseline and past and gate.mode != "threshold":
         comparison = compare(meta, tally.columns, past, gate, baseline.lineage, base)
         weakened = tuple(dict.fromkeys([*comparison.loosened, *weakened]))
-        unconfirmed = unconfirmed or comparison.unconfirmed
         update = {
             "loosened": weakened,
-            "unconfirmed": unconfirmed,
+            "unconfirmed": confirmation.unconfirmed or comparison.unconfirmed,
             "limited_by": confirmation.limited_by,
             "base_trials": confirmation.trials,
         }
@@ -149,7 +148,7 @@ def compare_and_decide(
         missing=missing_parts(meta.missing_shards, tally.stopped_after),
         loosened=() if comparison else weakened,
         lacking=lacked(meta, groups, tally.simulation, tally.failures),
-        unconfirmed=unconfirmed,
+        unconfirmed=(comparison or confirmation).unconfirmed,
         needs_base=not (confirmation.base_is_new or (baseline and baseline.runs)),
         unused=baseline.unused if baseline else "",
         exemptions=reasons_of(exempt, meta, gate, tally.columns, comparison),

@@ -765,7 +765,7 @@ def test_a_store_of_nothing_gives_advice_that_leads_somewhere(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.commit("agent", **{"bot.py": YES, "evals/smoke.csv": evalset(3), "ci-eval.yaml": config})
     first = suite.ci_eval("run")
-    said = "not be run: there is no earlier commit yet; later commits will be compared\n"
+    said = "the merge base: there is no earlier commit yet; later commits will be compared\n"
     assert said in first.out
 
     suite.git("rm", "--quiet", "--cached", "ci-eval.yaml")
