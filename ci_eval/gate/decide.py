@@ -130,7 +130,7 @@ class _Gate:
     errors: int
     """Number of cases with missing observations that could change the verdict."""
     unused: str
-    """Whether there are stored runs."""
+    """Why none of the stored runs fits, if any are stored."""
     unconfirmed: str
     """Why the merge base could not be run, if known."""
     needs_base: bool
