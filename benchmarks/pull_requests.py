@@ -18,12 +18,12 @@ from populations import CHANGES, CRITERIA, POPULATIONS, THRESHOLD, Agents, Chanc
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.findings import Report
 from ci_eval.records.results import CriterionFacts, Run, RunMeta
-from ci_eval.run.arms import NOT_CONFIRMED, Confirmation
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Tally
+from ci_eval.run.confirmation import NOT_CONFIRMED, Confirmation
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import compare_and_decide
-from ci_eval.run.rerun import Plans, Redraw, next_round
+from ci_eval.run.rerun import Plans, Redraw, Redraws, next_round
 from ci_eval.run_files.score_column import CONFIRMING, Column
 from ci_eval.run_files.score_table import Columns, Past
 
@@ -230,7 +230,8 @@ class _PullRequest:
         plan = _plan(self._scene, self._gate)
         plans = Plans(plan, plan if self._scene.arms else None)
         base = (_META, self.base) if self._scene.arms else None
-        while redraws := next_round(plans, _META, self._before.runs, self.tally, base):
+        runs = self._before.runs
+        while isinstance(redraws := next_round(plans, _META, runs, self.tally, base), Redraws):
             self._change.draw(redraws.change)
             self._base.draw(redraws.base)
 

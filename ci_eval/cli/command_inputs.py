@@ -23,9 +23,10 @@ from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, RunMeta
 from ci_eval.records.trials import Place
 from ci_eval.run import report_assembly
-from ci_eval.run.arms import NOT_CONFIRMED, Confirmation, base_folder, confirmed_by
+from ci_eval.run.arms import base_folder
 from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.collect import Collected, collected_from
+from ci_eval.run.confirmation import NOT_CONFIRMED, Confirmation, confirmed_by
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run.requirements import absent
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FILE, RUN_FILE, TRACES_FILE

@@ -75,7 +75,8 @@ def examine(
     rounds = max([0, *(int(each.units.max(initial=1)) - 1 for each in columns.groups.values())])
     is_stored = base is not baseline[0]
     known = _in_both_arms(meta, columns, base, gate, excuses) if base else {}
-    confirming, doubt = complete_arms(groups, known, meta.untracked, is_stored=is_stored)
+    lacked = [each for each in meta.untracked if base and each not in base.meta.untracked]
+    confirming, doubt = complete_arms(groups, known, lacked, is_stored=is_stored)
     groups = [each if each.key in confirming else newest_level(each) for each in groups]
     stored = (baseline[:1], baseline[1:]) if base else ((), ())
     nearest, earlier = (pool(meta, columns, past).columns for past in stored)

@@ -209,7 +209,8 @@ class RunMeta(Stored):
     modified: bool = False
     """Whether tracked files differed from the commit."""
     untracked: tuple[str, ...] = ()
-    """Files and folders of the work tree that agents may need and git does not track."""
+    """Files and folders of the work tree that agents may need and git does not track; in a run of
+    the merge base, those that were copied for it."""
     filtered: bool = False
     """Whether only a part of the suite was selected."""
     disabled: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ci_eval.forge.lineage import began, event_of, is_without_change
 from ci_eval.llm.gateway.gateway_clients import gateway_options, replays
@@ -13,10 +13,11 @@ from ci_eval.llm.gateway.spending import count_spent, limit_before
 from ci_eval.plugins.engine import Cluster
 from ci_eval.records.errors import UsageError
 from ci_eval.records.model_usage import ModelUsage
-from ci_eval.records.results import JudgeUsage, RunMeta, TrialResult
-from ci_eval.run.base_arm import MAX_REASON, NoBaseArmError, base_arm
+from ci_eval.records.results import JudgeUsage, RunMeta
+from ci_eval.run.base_arm import BaseArm, NoBaseArmError, base_arm
 from ci_eval.run.baseline_choice import Baseline
-from ci_eval.run.collect import Collected, Collector, Outputs, Progress, Tally, collecting
+from ci_eval.run.collect import Collector, Outputs, Tally, collecting
+from ci_eval.run.confirmation import BaseProgress, Confirmation, confirmed_by
 from ci_eval.run.distribute import Distribution
 from ci_eval.run.execute import Conduct, Here, Part, execute, with_hints
 from ci_eval.run.participants import Participants
@@ -31,10 +32,10 @@ from ci_eval.run_files.file_names import (
     UNDERWAY_FILE,
     remove_files,
 )
-from ci_eval.run_files.score_table import Past
+from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.shard_files import FurtherTrials, ShardRedraw
+from ci_eval.runtime.checkout import copy_untracked
 from ci_eval.runtime.context import RunContext
-from ci_eval.text.sanitize import one_line
 
 _log = logging.getLogger(__name__)
 
@@ -113,84 +114,6 @@ def connected(drawn: Round, parts: Sequence[Part]) -> AbstractAsyncContextManage
     return arm.plan.config.engine.start(arm.context, folders, left_out=folder)
 
 
-class Confirmation(NamedTuple):
-    """What was observed of the merge base in the job of a run."""
-
-    base: Past | None = None
-    """The agents that could be run, and their results; `None` if there are none."""
-    trials: int = 0
-    """The number of its trials."""
-    unconfirmed: str = ""
-    """Why agents could not be run although the verdict was in doubt; empty if they could."""
-    base_is_new: bool = False
-    """Whether the merge base has nothing to run yet."""
-    limited_by: str = ""
-    """The limits that allowed no further trials; empty if there were none."""
-
-
-NOT_CONFIRMED = Confirmation()
-
-
-@dataclass
-class _Failing:
-    """The agents of the merge base that have not had an observable trial so far."""
-
-    first: dict[str, str] = field(default_factory=dict)
-    """The first error of each agent that had one."""
-    observed: set[str] = field(default_factory=set)
-
-    def add(self, result: TrialResult) -> None:
-        """Count a trial."""
-        if result.error:
-            self.first.setdefault(result.key.agent, result.error.gist)
-        else:
-            self.observed.add(result.key.agent)
-
-    @property
-    def agents(self) -> list[str]:
-        """Their names."""
-        return [name for name in self.first if name not in self.observed]
-
-    @property
-    def reason(self) -> str:
-        """Why they cannot be run; empty if all can."""
-        causes = dict.fromkeys(self.first[name] for name in self.agents)
-        return one_line("; ".join(causes), MAX_REASON)
-
-    def without(self, meta: RunMeta) -> RunMeta:
-        """Return the metadata of the base arm without them."""
-        kept = tuple(name for name in meta.agents if name not in self.agents)
-        return meta.model_copy(update={"agents": kept})
-
-
-def confirmed_by(base: Collected) -> Confirmation:
-    """Return the confirmation by a finished run of the base arm."""
-    failing = _Failing()
-    for result in base.run.results():
-        failing.add(result)
-    meta = failing.without(base.run.meta)
-    is_base = meta.agents or meta.gone or meta.gone_groups
-    past = Past(meta, base.tally.columns) if is_base else None
-    return Confirmation(past, base.tally.trials if past else 0, failing.reason)
-
-
-@dataclass
-class _BaseProgress(Progress):
-    """Progress of the base arm: its trials count, but its failures are not the change's."""
-
-    shown: Progress
-    failing: _Failing = field(default_factory=_Failing)
-
-    def landed(self, result: TrialResult) -> None:
-        """Count a result."""
-        self.shown.advanced()
-        self.failing.add(result)
-
-    def adopted(self, result: TrialResult) -> None:
-        """Count a result."""
-        self.failing.add(result)
-
-
 @dataclass
 class Arms:
     """The arms of a run; that of the merge base is prepared when it is first needed."""
@@ -209,17 +132,25 @@ class Arms:
     """Whether the merge base has nothing to run yet."""
     runs_elsewhere: bool = False
     """Whether other jobs execute the further trials, with keys that this one may lack."""
+    may_fill: bool = True
+    """Whether the merge base may be run again, with what git does not track."""
     _limited: dict[str, str] = field(default_factory=dict)
     """The agents whose limits of model calls allow no further trials, with these limits."""
     _alike: frozenset[str] = frozenset()
     """The agents whose model calls are replayed, with the same answers in both arms."""
+    _found: BaseArm | None = None
+    _discarded: int = 0
+    _spent: JudgeUsage = field(default_factory=JudgeUsage)
+    """The trials and the usage of a base arm that was begun again."""
+    _files: ExitStack = field(init=False)
+    """Closes the files of the base arm."""
     _meta: RunMeta = field(init=False)
     """The metadata of the base arm."""
-    _progress: _BaseProgress = field(init=False)
+    _progress: BaseProgress = field(init=False)
 
     def __post_init__(self) -> None:
         """Prepare to count the trials of the base arm."""
-        self._progress = _BaseProgress(self.outputs.progress)
+        self._progress = BaseProgress(self.outputs.progress)
 
     def next_round(self) -> Round | None:
         """Return the trials that would settle the verdict; `None` if it is settled."""
@@ -228,13 +159,15 @@ class Arms:
         if self.change.collector.is_stopped and is_compared:
             return None
         while found := self._redraws():
-            if found.base and self.base is None:
+            if found == "base again":
+                self._fill()
+            elif found.base and self.base is None:
                 self._prepare()
             elif limited := dict(self._limits(found)):
                 self._limited |= limited
             else:
                 break
-        if found is None:
+        if not isinstance(found, Redraws):
             return None
         drawn = self._round(found)
         _log.info("a further round of %d trials: %s", sum(drawn.added), found)
@@ -284,7 +217,7 @@ class Arms:
     @property
     def usage(self) -> JudgeUsage:
         """The usage of all models that ci-eval called for both arms."""
-        found = self.change.collector.tally.usage
+        found = self.change.collector.tally.usage + self._spent
         return found + self.base.collector.tally.usage if self.base else found
 
     @property
@@ -326,7 +259,7 @@ class Arms:
             if limit := limit_before(name, options, calls):
                 yield name, f"models.{limit} of {name}"
 
-    def _redraws(self) -> Redraws | None:
+    def _redraws(self) -> Redraws | Literal["base again"] | None:
         store = self.change.plan.config.baseline
         if self.baseline is None or store is None or (store.stores and not self.baseline.runs):
             return None  # `gate.on_missing` decides what an empty store means
@@ -335,7 +268,8 @@ class Arms:
         if self.base:
             meta = self._progress.failing.without(self._meta)
             if meta.agents:
-                plans = Plans(plan, self.base.plan, self._still)
+                may_fill, discarded = self.may_fill, self._discarded
+                plans = Plans(plan, self.base.plan, self._still, may_fill, discarded)
                 base = meta, self.base.collector.tally
         elif self._may_prepare:
             # As if the merge base had all agents and cases.
@@ -358,6 +292,32 @@ class Arms:
             self.unconfirmed, self.base_is_new = str(exc), exc.is_new
             return
         self._alike = found.alike
+        self._files = self.stack.enter_context(ExitStack())
+        self._found = found
+        self._begin(found)
+
+    def _fill(self) -> None:
+        """Begin the base arm again, with what git does not track in the work tree of the change.
+
+        That shows why it did so badly: for lack of these files, or for a reason that affects both.
+        """
+        self.may_fill, names, context = False, self.meta.untracked, self.change.context
+        if self.base is None or self._found is None:
+            return
+        try:
+            copy_untracked(context.clone, names, self._found.tree)
+        except OSError as exc:
+            context.say(f"warning: {listed(names)} cannot be copied for the merge base: {exc}")
+            return
+        context.say(f"running the merge base again, with what git does not track: {listed(names)}")
+        tally = self.base.collector.tally
+        self._discarded, self._spent = tally.trials, tally.usage
+        self._files.close()
+        self._begin(self._found, names)
+
+    def _begin(self, found: BaseArm, untracked: tuple[str, ...] = ()) -> None:
+        """Begin the base arm; `untracked` is what was copied for it."""
+        self._progress = BaseProgress(self.outputs.progress)
         meta = describe(found.plan, found.context, self.outputs.folder)
         update = {
             "commit": found.commit,
@@ -365,6 +325,7 @@ class Arms:
             "gone": found.gone,
             "gone_groups": found.gone_groups,
             "changed_cases": found.changed_cases,
+            "untracked": untracked,
         }
         self._meta = meta.model_copy(update=update)
         outputs = replace(
@@ -373,10 +334,10 @@ class Arms:
             record=None,
             progress=self._progress,
         )
-        code = dict.fromkeys(found.plan.config.agents, found.commit)
+        code = dict.fromkeys(found.plan.config.agents, " ".join([found.commit, *untracked]))
         secrets = found.context.secrets
         collector = collecting(found.plan, self._meta, outputs, secrets, code)
-        self.base = Arm(found.plan, found.context, self.stack.enter_context(collector))
+        self.base = Arm(found.plan, found.context, self._files.enter_context(collector))
 
     def confirmation(self) -> Confirmation:
         """Return the confirmation by the base arm, once its run is written."""

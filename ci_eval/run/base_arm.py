@@ -66,6 +66,8 @@ class BaseArm:
     """The plan of the change with the agents of the merge base, limited to what both have."""
     context: RunContext
     commit: str
+    tree: Path
+    """The folder with its files."""
     gone: Mapping[str, tuple[str, ...]]
     """The cases of the merge base that the change lacks, by evalset."""
     gone_groups: tuple[tuple[str, str, str], ...]
@@ -167,7 +169,7 @@ def _prepared(planned: Plan, context: RunContext, commit: str, tree: Path) -> Ba
     )
     arm = replace(planned, config=mixed, pairs=pairs, places=places)
     changed_cases = {name: tuple(sorted(cases)) for name, cases in changed.items()}
-    return BaseArm(arm, own, commit, gone, groups, changed_cases, alike)
+    return BaseArm(arm, own, commit, tree, gone, groups, changed_cases, alike)
 
 
 def _answers(agent: Agent, context: RunContext) -> str:

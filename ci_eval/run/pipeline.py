@@ -90,6 +90,7 @@ def run(
         if shards:
             arms.unconfirmed = shards.planned.unconfirmed
             arms.base_is_new = shards.planned.base_is_new
+            arms.may_fill = False  # the files are where the shards ran
         asyncio.run(_execute_and_score(arms, _rounds(arms, shards)))
     collected = arms.change.collector.collected()
     report = compare_and_decide(collected, plan.config.gate, baseline, arms.confirmation())

@@ -17,9 +17,9 @@ from ci_eval.records.cases import Status
 from ci_eval.records.findings import Comparison, GroupSummary, Metered, Report
 from ci_eval.records.results import Run, RunMeta, TrialResult
 from ci_eval.records.trials import Place
-from ci_eval.run.arms import NOT_CONFIRMED, Confirmation
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Tally
+from ci_eval.run.confirmation import NOT_CONFIRMED, Confirmation
 from ci_eval.run_files.file_names import (
     BASE_FOLDER,
     REPORT_FILE,

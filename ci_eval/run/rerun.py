@@ -10,7 +10,7 @@ If the agents of the merge base can be run, too, both arms are rerun; else the c
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.both_arms import LOOKS
@@ -145,6 +145,10 @@ class Plans(NamedTuple):
     base: Plan | None = None
     still: frozenset[str] = frozenset()
     """The agents whose further trials would show nothing new."""
+    may_fill: bool = False
+    """Whether the merge base can be run again with what git does not track."""
+    discarded: int = 0
+    """The number of its trials that do not count, as it was."""
 
 
 def why_none(plan: Plan) -> str:
@@ -164,8 +168,11 @@ def next_round(
     past: Sequence[Past],
     tally: Tally,
     base: tuple[RunMeta, Tally] | None = None,
-) -> Redraws | None:
+) -> Redraws | Literal["base again"] | None:
     """Return the trials of the next round, or `None` if the verdict needs none.
+
+    Where the merge base seems to lack what git does not track, it has to be run again first, if it
+    may.  Then returns "base again".
 
     `tally` has the results so far, `past` the runs that they are compared with, and `base` the
     results of the merge base so far; `None` if its agents cannot be run.
@@ -173,7 +180,7 @@ def next_round(
     gate = plans.change.config.gate
     if gate.mode == "threshold":
         return None
-    done = tally.trials + (base[1].trials if base else 0)
+    done = tally.trials + (base[1].trials if base else 0) + plans.discarded
     beside = Past(base[0], base[1].columns) if base else None
     if not past and beside and base and plans.base:
         if not base[1].trials:
@@ -183,6 +190,8 @@ def next_round(
     if gate.never_confirms or not past:
         return None
     examined = examine(meta, tally.columns, past, gate, beside)
+    if examined.doubt and plans.may_fill:
+        return "base again"
     redraws = affordable(wanted(examined, gate), plans, done)
     return redraws if any(redraws) else None
 
@@ -269,7 +278,7 @@ def affordable(redraws: Redraws, plans: Plans, done: int) -> Redraws:
     suspects = sorted(costs, key=lambda place: (costs[place], place))
     totals = accumulate(costs[place] for place in suspects)
     fitting = [place for place, total in zip(suspects, totals, strict=True) if total <= left]
-    return Redraws(*(_only(arm, fitting) for arm in (change, base)))
+    return Redraws(_only(change, fitting), _only(base, fitting))
 
 
 def _only(redraw: Redraw, places: Sequence[Place]) -> Redraw:

@@ -5,14 +5,15 @@ submodules, and files that git would pass through a filter, such as those of Git
 """
 
 import hashlib
+import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +35,8 @@ _NO_INPUT = (
 )
 """Names of untracked files that tools write and no agent needs."""
 _MAX_UNTRACKED = 100
+_MAX_COPIED = 2 * 1024**3
+"""How many of them are listed, and how many bytes are copied in all."""
 
 
 class _Entry(NamedTuple):
@@ -79,6 +82,36 @@ def untracked(clone: Clone, but: Path) -> tuple[str, ...]:
 def _may_be_input(path: Path, but: Path) -> bool:
     is_tools = any(fnmatchcase(path.name, each) for each in _NO_INPUT)
     return not (is_tools or path == but.absolute() or (path / "pyvenv.cfg").is_file())
+
+
+def copy_untracked(clone: Clone, names: Sequence[str], tree: Path) -> None:
+    """Copy untracked files and folders of the work tree into another one, where they are missing.
+
+    Raises:
+        OSError: they are too many or too large, or one cannot be copied.
+
+    """
+    top = clone.top or Path()
+    sizes = (path.lstat().st_size for name in names for path in _files(top / name))
+    if len(names) >= _MAX_UNTRACKED or any(each > _MAX_COPIED for each in accumulate(sizes)):
+        raise OSError("it is too much to copy")
+    for name in names:
+        target = tree / name
+        if os.path.lexists(target) or not target.parent.resolve().is_relative_to(tree.resolve()):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith("/"):
+            shutil.copytree(top / name, target, symlinks=True)
+        else:
+            shutil.copy2(top / name, target, follow_symlinks=False)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """Yield a file, or the files in a folder."""
+    if path.is_symlink() or not path.is_dir():
+        yield path
+    for folder, _, names in os.walk(path):  # follows no symlinks
+        yield from (Path(folder, name) for name in names)
 
 
 def _filters(clone: Clone) -> Collection[str]:

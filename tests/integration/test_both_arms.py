@@ -136,9 +136,14 @@ def test_a_change_that_breaks_nothing_passes_and_draws_nothing(suite):
     assert not suite.base_run.exists()
 
 
-def test_what_fails_with_the_merge_base_as_well_does_not_block_and_is_said(suite, tmp_path):
+@pytest.mark.parametrize("untracked", [False, True])
+def test_what_fails_with_the_merge_base_as_well_does_not_block_and_is_said(
+    suite, tmp_path, untracked
+):
     fixture = tmp_path / "fixture"
     fixture.write_text("yes")
+    if untracked:
+        suite.write("log/notes", "")  # ignored
     code = f"def answer(message):\n    return open({str(fixture)!r}).read()\n"
     suite.begin(5, **{"bot.py": code})
     fixture.write_text("gone")
@@ -186,20 +191,32 @@ def test_data_that_is_in_no_commit_excuses_no_change(suite, placed):
     ended = suite.change(READS.replace("found.read_text()", "'no'"))
 
     assert ended.code == 1, ended.out
-    assert "not caused by this change" not in ended.out
-    lacks = "its work tree lacks what git does not track: data/"
-    assert (lacks in ended.out) == (placed is not_tracked)
+    assert "with this change, 0 of 2 with the merge base" in ended.out
+    again = "running the merge base again, with what git does not track: data/"
+    assert (again in ended.err) == (placed is not_tracked)
 
 
 @pytest.mark.parametrize("placed", [in_submodule, not_tracked])
-def test_without_stored_runs_what_passes_nowhere_is_not_decided_where_data_lack(suite, placed):
+def test_data_that_is_in_no_commit_is_not_needed_in_a_store(suite, placed):
     config = CONFIG.replace("store: file", "store: merge_base")
     placed(suite, {"bot.py": READS, "ci-eval.yaml": config})
 
     ended = suite.change(READS.replace("found.read_text()", "'no'"))
 
-    assert ended.code == (1 if placed is in_submodule else 0), ended.out
-    assert ("NOT DECIDED" in ended.out) == (placed is not_tracked)
+    assert ended.code == 1, ended.out
+    assert "0 of 2 with the merge base" in ended.out
+
+
+def test_data_that_are_too_large_to_be_copied_leave_the_decision_to_stored_runs(suite):
+    not_tracked(suite, {"bot.py": READS})
+    with (suite.folder / "data/large").open("wb") as file:
+        file.truncate(3 << 30)
+
+    ended = suite.change(READS.replace("found.read_text()", "'no'"))
+
+    assert ended.code == 1, ended.out
+    assert "warning: data/ cannot be copied for the merge base: it is too much to copy" in ended.err
+    assert "its work tree lacks what git does not track: data/; let the agent's" in ended.out
 
 
 def test_the_merge_base_is_run_as_its_own_configuration_says(suite):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.git_repositories import ENV, Repo
 
-from ci_eval.runtime.checkout import check_out, untracked
+from ci_eval.runtime.checkout import check_out, copy_untracked, untracked
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.git import GitError
 
@@ -126,5 +126,28 @@ def test_what_git_does_not_track_is_listed_without_what_tools_write(repo):
     (top / ".venv").mkdir()
     (top / ".venv/pyvenv.cfg").write_text("")
 
-    assert untracked(Clone(top, ENV), top / "out") == (".env", "data/", "src/extra")
+    clone = Clone(top, ENV)
+    names = untracked(clone, top / "out")
+    assert names == (".env", "data/", "src/extra")
     assert untracked(Clone(top.parent, ENV), top) == ()
+
+
+def test_what_git_does_not_track_is_copied_where_it_is_missing(repo, tmp_path):
+    top, tree = repo.folder, tmp_path / "tree"
+    for name in (".env", "data/index", "kept", "led/out"):
+        repo.write(name, "new")
+    (top / "data/link").symlink_to("index")
+    tree.mkdir()
+    (tree / "kept").write_text("old")
+    (tree / "led").symlink_to(tmp_path / "elsewhere")
+    clone = Clone(top, ENV)
+
+    copy_untracked(clone, untracked(clone, top / "out"), tree)
+
+    assert (tree / ".env").read_text() == (tree / "data/link").read_text() == "new"
+    assert (tree / "data/link").is_symlink()
+    assert (tree / "kept").read_text() == "old"
+    copy_untracked(clone, ["led/out"], tree)
+    assert not (tmp_path / "elsewhere").exists()
+    with pytest.raises(OSError, match="it is too much to copy"):
+        copy_untracked(clone, [".env"] * 100, tree)
