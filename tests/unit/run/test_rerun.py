@@ -15,6 +15,7 @@ from ci_eval.config.load_config import load
 from ci_eval.config.selection import Selection
 from ci_eval.gate import between_runs
 from ci_eval.gate.compare import Examined, examine
+from ci_eval.records.results import RunMeta
 from ci_eval.run.collect import Tally
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run.rerun import Plans, Redraw, Redraws, affordable, next_round, still_agents, wanted
@@ -353,3 +354,19 @@ def test_without_stored_runs_the_merge_base_is_drawn_whatever_the_change_showed(
         base=Redraw(range(1), frozenset(of_base.pairs))
     )
     assert next_round(Plans(planned), run, (), Tally()) is None
+
+
+@pytest.mark.parametrize(("untracked", "may_fill"), [((), True), (("data/",), False)])
+def test_a_merge_base_that_did_badly_is_run_again_where_it_lacks_files(
+    planned, untracked, may_fill
+):
+    shown = Tally(columns=columns(DROPPED, FACTS), trials=3)
+    plans = Plans(planned, planned, may_fill=True)
+    run = meta().model_copy(update={"untracked": ("data/",)})
+
+    def drawn(plans: Plans, run: RunMeta) -> object:
+        return next_round(plans, run, past(BEFORE), shown, (meta("base"), shown))
+
+    assert drawn(plans, run) == "base again"
+    run = run.model_copy(update={"untracked": untracked})
+    assert drawn(plans._replace(may_fill=may_fill), run) != "base again"
