@@ -29,9 +29,9 @@ def essence(suite: Suite, folder: str) -> Any:
 
 
 def timeless(value: Any) -> Any:
-    """Return a JSON value without times and ids."""
+    """Return a JSON value without times, ids and what else lay in the folder."""
     if isinstance(value, dict):
-        left_out = ("duration_s", "duration", "created", "baseline_created")
+        left_out = ("duration_s", "duration", "created", "baseline_created", "untracked")
         return {key: timeless(each) for key, each in value.items() if key not in left_out}
     if isinstance(value, str):
         return _VARIES.sub("", value)
