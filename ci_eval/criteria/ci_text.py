@@ -2,21 +2,23 @@
 
 from abc import abstractmethod
 from decimal import Decimal
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from ci_eval.criteria._invocation_turns import Turn, averaged, compared, pairs
 from ci_eval.criteria._numbers_in_text import DecimalMark, decimal, near, numbers
 from ci_eval.criteria._response_text import said
 from ci_eval.criteria._share_score import Share, Texts, share
 from ci_eval.plugins.points import criterion
-from ci_eval.records.cases import EvalCase, Json, Status
+from ci_eval.records.cases import EvalCase, Invocation, Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace
 from ci_eval.text.patterns import Pattern, matches
 
+_EXACT_IN_FLOAT = 2**53
+"""Up to here, every integer is a `float`, too."""
 _MAX_NUMBERS = 20
 """Maximum number of a response's numbers in the evidence."""
 
@@ -49,13 +51,17 @@ class ExactMatch(Share):
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Compare each expected response, or the last one with the fixed text."""
         if self.expected is not None:
-            turns = [self._turn(self.expected, said(turn)) for turn in trace.invocations[-1:]]
+            turns = [self._turn(self.expected, turn) for turn in trace.invocations[-1:]]
             return averaged(self, turns)
-        return compared(self, case, trace, lambda *pair: self._turn(*map(said, pair)))
+        return compared(
+            self, case, trace, lambda expected, actual: self._turn(said(expected), actual)
+        )
 
-    def _turn(self, expected: str, actual: str) -> Turn:
-        equal = self._plain(expected) == self._plain(actual)
-        return Turn(float(equal), {"expected": expected, "actual": actual})
+    def _turn(self, expected: str, actual: Invocation) -> Turn:
+        response = said(actual)
+        is_there = actual.final_response is not None
+        equal = is_there and self._plain(expected) == self._plain(response)
+        return Turn(float(equal), {"expected": expected, "actual": response})
 
     def _plain(self, text: str) -> str:
         text = text.strip() if self.strip else text
@@ -82,11 +88,11 @@ class InResponses(Share):
         meant = trace.invocations if which == "all" else trace.invocations[-1:]
         if self.absent and all(each.final_response is None for each in meant):
             return self.unscored(Status.ERROR, "there is no response to search")
-        return self.judged_by([said(each) for each in meant])
+        return self.judged_by([said(each) for each in meant if each.final_response is not None])
 
     @abstractmethod
     def judged_by(self, responses: list[str]) -> Score:
-        """Score the texts of the responses, at least one."""
+        """Score the texts of the responses; none if the agent gave no response."""
 
 
 @criterion("ci/contains")
@@ -163,6 +169,13 @@ class Regex(InResponses):
         return matches(self.pattern, text, ignore_case=self.ignore_case, full=self.full)
 
 
+def _whole(value: object) -> object:
+    """Return a number as `float`, or as it is if that would change it."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _EXACT_IN_FLOAT:
+        return float(value)
+    return value
+
+
 @criterion("ci/numeric")
 class Numeric(Share):
     """The share of responses that give the expected number, within a tolerance.
@@ -181,7 +194,7 @@ class Numeric(Share):
     needs_reference = True
     shorthand = "value"
 
-    value: float | None = None
+    value: Annotated[float | int, BeforeValidator(_whole)] | None = None
     """Expected number of the last response, instead of those of the cases."""
     tolerance: float = Field(default=0.0, ge=0)
     """Maximum absolute difference."""

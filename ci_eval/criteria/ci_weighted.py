@@ -20,6 +20,7 @@ from ci_eval.text.templates import plain
 from ci_eval.text.validation_messages import described, validated
 
 _PREFIX = "ci/"
+_OF_WHOLE = ("threshold", "tier", "enabled")
 
 
 class WeightedPart(Record, extra="allow"):
@@ -141,6 +142,10 @@ def _part(name: str, given: WeightedPart) -> _Part:
 
     """
     model = _model(name, given.use or name)
+    for key in _OF_WHOLE:
+        if key in (given.model_extra or {}):
+            instead = "; use 'floor'" if key == "threshold" else ""
+            raise ValueError(f"{name}: {key!r} is an option of the whole, not of a part{instead}")
     low = model.interval[0] if model.interval else 0.0
     options: dict[str, Any] = {
         "threshold": low if given.floor is None else given.floor,

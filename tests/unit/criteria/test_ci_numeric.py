@@ -145,3 +145,12 @@ def test_more_tolerance_never_takes_a_number_away(
     )
 
     assert value_on(strict, repr(said)) <= value_on(lenient, repr(said))
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, 12345678901234567, -(10**400)])
+def test_a_number_that_no_float_holds_is_expected_exactly(number: int):
+    criterion = Numeric(value=number)
+
+    assert criterion.score(SCENARIO, did(f"It is {number}.")).value == 1.0
+    assert criterion.score(SCENARIO, did(f"It is {number + 1}.")).value == 0.0
+    assert Numeric(value=42).model_dump_json() == Numeric(value=42.0).model_dump_json()

@@ -110,7 +110,16 @@ def test_nothing_is_absent_from_no_response_at_all(criterion: Criterion):
     assert score.reason == "there is no response to search"
 
 
-@pytest.mark.parametrize("criterion", [Contains(text="x"), Regex(pattern="x")])
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        Contains(text="x"),
+        Regex(pattern="x"),
+        Regex(pattern="^(?!.*error)"),
+        Regex(pattern=".*", full=True),
+        ExactMatch(expected=""),
+    ],
+)
 def test_an_agent_that_did_not_respond_did_not_say_it(criterion: Criterion):
     score = criterion.score(expecting("?"), did(SILENT))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.run_language import FACTS
 
 from ci_eval.run_files.score_cases import Cases
-from ci_eval.run_files.score_cell import Cell
+from ci_eval.run_files.score_cell import Cell, mean
 from ci_eval.run_files.score_column import (
     CONFIRMING,
     LOST,
@@ -161,3 +161,11 @@ def test_a_column_takes_few_bytes_for_an_observation():
 
     assert held <= 40 * 1000
     assert np.array_equal(found.means, np.arange(1000) / 1000)
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [((0.1, 0.2, 0.3), 0.2), ((0.6, 0.9, 0.9), 0.8), ((0.6, 0.7, 0.8), 0.7), ((0, 0, 1), 1 / 3)],
+)
+def test_rounding_does_not_move_a_mean_below_a_threshold(values, found):
+    assert mean(values) == found
