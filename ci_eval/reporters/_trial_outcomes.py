@@ -38,11 +38,13 @@ class Outcomes:
         compared = report.verdict.mode != "threshold"
         self.worsened = worsened(report) if compared else {}
         self.failing_blocks = report.verdict.by_threshold
+        criteria = report.meta.criteria.items()
+        self._advisory = {name for name, facts in criteria if facts.tier != "block"}
         changes = report.comparison.changes if report.comparison else ()
         self._excused = {each.place: each.excused for each in changes if each.excused}
 
     def of(self, result: "AnyTrial") -> Outcome | None:
-        """Return why a trial did not pass; `None` if it passed."""
+        """Return why a trial did not pass; `None` if it passed all criteria that can block."""
         if result.status is Status.ERROR:
             return _error(result)
         regressed = list(self._regressed(result))
@@ -51,8 +53,11 @@ class Outcomes:
             messages = [message for _, message in regressed]
             return Outcome("failure", "ci_eval.Regression", _listed(messages), blocks=blocks)
         if result.status is Status.FAILED:
-            below = _listed([_below(x) for x in result.scores if x.status is Status.FAILED])
+            failed = [each for each in result.scores if each.status is Status.FAILED]
             doubts = [report_phrases.trials(each.change) for each in self._suspected(result)]
+            if failed and not doubts and all(each.name in self._advisory for each in failed):
+                return None
+            below = _listed([*map(_below, failed)])
             note = "" if self.failing_blocks else " (does not block: only getting worse does)"
             if excuse := self._excused.get(result.key.place):
                 note = f" ({excuse}: does not block)"

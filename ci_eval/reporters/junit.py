@@ -73,7 +73,8 @@ class JUnit(Reporter):
 
     A trial that regressed is a failure of type `ci_eval.Regression`. Any other trial below a
     threshold is a failure of type `ci_eval.BelowThreshold`, whose message marks it as a possible
-    regression if it always passed before. A trial that could not be measured is an error.
+    regression if it always passed before. It passes if only criteria that cannot block failed. A
+    trial that could not be measured is an error.
     If a run does not pass although no trial says so, such as when cases are gone, one more test
     case fails with the reasons. `system-out` holds the agent's output in a trial that did not pass.
     """

@@ -10,7 +10,7 @@ from support.report_language import compared, compared_in_full, make_report, mak
 
 from ci_eval.records.cases import Json, Status
 from ci_eval.records.findings import CaseChange, Report, Verdict
-from ci_eval.records.results import InvocationScore, Score, TrialResult
+from ci_eval.records.results import InvocationScore, Score, Tier, TrialResult
 from ci_eval.records.trials import Failure, TrialKey
 from ci_eval.reporters.junit import MANY, JUnit
 
@@ -322,6 +322,19 @@ def test_an_error_says_what_could_not_be_measured() -> None:
         "judged: error, threshold >= 0.5\n  no answer\nquality: 0.100, threshold <= 0.5"
     )
     assert bare.get("message") == "no reason given"
+
+
+@pytest.mark.parametrize(("tier", "failures"), [("block", 1), ("warn", 0), ("inform", 0)])
+def test_only_criteria_that_can_block_fail_a_test(tier: Tier, failures: int) -> None:
+    report = make_report("greets pass 1.0")
+    facts = {
+        name: each.model_copy(update={"tier": tier}) for name, each in report.meta.criteria.items()
+    }
+    report = report.model_copy(
+        update={"meta": report.meta.model_copy(update={"criteria": facts}), "comparison": None}
+    )
+
+    assert len(parsed(report, make_results("greets fail 0.1")).findall(".//failure")) == failures
 
 
 def test_several_criteria_are_counted() -> None:
