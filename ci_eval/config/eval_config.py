@@ -328,16 +328,18 @@ class _Reader:
             )
 
     def _switch(self, value: Mapping[str, Any], key: str) -> bool:
-        switch = value.get(key, False)
-        if not isinstance(switch, bool):
+        if not isinstance(switch := value.get(key, False), bool):
             self.problem(f"expected true or false, found {describe(switch)}", (key,))
         return switch is True
 
     def _read_one(self, name: str, spec: Any, loc: Loc) -> None:
-        given = _options(spec)
-        if given is None:
+        if (given := _options(spec)) is None:
             self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
             return
+        if spec is False or given.get("threshold") is False:
+            self.problem(
+                "`false` is 0; remove the criterion to disable it", loc, severity="warning"
+            )
         if self.file.dialect is None and name in AMBIGUOUS:
             self.file.unclear = True
             message = (

@@ -356,7 +356,6 @@ def test_keys_that_agentflow_does_not_have_are_warned_of(tmp_path: Path) -> None
         ("0.8", 0.8),
         (" 1e0 ", 1.0),
         (True, 1.0),
-        (False, 0.0),
         ({"threshold": 0.5}, 0.5),
         ({"threshold": "0.5"}, 0.5),
         ({"threshold": True}, 1.0),
@@ -482,6 +481,15 @@ def test_keys_that_adk_does_not_have_are_warned_of(tmp_path: Path) -> None:
             "custom_metrics, live_model_config, user_simulator_config"
         )
     ]
+
+
+@pytest.mark.parametrize("spec", ["false", '{"threshold": false}'])
+def test_false_is_a_threshold_of_0_and_warned_of(tmp_path: Path, spec: str) -> None:
+    found, problems = from_json(tmp_path, f'{{"criteria": {{"response_match_score": {spec}}}}}')
+
+    assert found == {"response_match_score": ResponseMatch(threshold=0.0)}
+    (problem,) = problems
+    assert problem.endswith(": `false` is 0; remove the criterion to disable it")
 
 
 def test_comments_and_trailing_commas_are_read(tmp_path: Path) -> None:
