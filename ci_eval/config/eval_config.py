@@ -337,9 +337,7 @@ class _Reader:
             self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
             return
         if spec is False or given.get("threshold") is False:
-            self.problem(
-                "`false` is 0; remove the criterion to disable it", loc, severity="warning"
-            )
+            self.problem("`false` is 0; to disable it, remove it", loc, severity="warning")
         if self.file.dialect is None and name in AMBIGUOUS:
             self.file.unclear = True
             message = (

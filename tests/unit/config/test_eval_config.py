@@ -489,7 +489,7 @@ def test_false_is_a_threshold_of_0_and_warned_of(tmp_path: Path, spec: str) -> N
 
     assert found == {"response_match_score": ResponseMatch(threshold=0.0)}
     (problem,) = problems
-    assert problem.endswith(": `false` is 0; remove the criterion to disable it")
+    assert problem.endswith(": `false` is 0; to disable it, remove it")
 
 
 def test_comments_and_trailing_commas_are_read(tmp_path: Path) -> None:
