@@ -17,7 +17,7 @@ from ci_eval.gate.both_arms import ArmDrops, arm_breaks, looks_taken
 from ci_eval.gate.compared_cases import added, case_changes, flaky_cases
 from ci_eval.gate.exemptions import Excuses, excused, listed
 from ci_eval.gate.hard_break import Breaks, breaks
-from ci_eval.gate.incomplete_base import complete_arms
+from ci_eval.gate.incomplete_base import CheckedArms, checked_arms
 from ci_eval.gate.mean_drop import Drifts, Finding
 from ci_eval.gate.pairing import ROUNDING, Group, groups_of, pool, vanished
 from ci_eval.gate.silent_cases import silent_cases
@@ -44,12 +44,15 @@ class Examined(NamedTuple):
     together: Finding | None
     breaks: Mapping[GroupKey, Breaks]
     rounds: int
-    arms: Mapping[GroupKey, Group] = {}
+    checked: CheckedArms
     """The groups for which the merge base can be run, compared with it."""
-    looks: int = 0
+    looks: int
     """Number of looks for which the merge base was run."""
-    doubt: str = ""
-    """Why results of the merge base do not count; empty if all do."""
+
+    @property
+    def arms(self) -> Mapping[GroupKey, Group]:
+        """The groups that the comparison with the merge base decides."""
+        return self.checked.decisive
 
     @property
     def blocking(self) -> list[Group]:
@@ -76,7 +79,9 @@ def examine(
     is_stored = base is not baseline[0]
     known = _in_both_arms(meta, columns, base, gate, excuses) if base else {}
     lacked = [each for each in meta.untracked if base and each not in base.meta.untracked]
-    confirming, doubt = complete_arms(groups, known, lacked, is_stored=is_stored)
+    copied = base.meta.untracked if base else ()
+    checked = checked_arms(groups, known, lacked, copied, is_stored=is_stored)
+    confirming = checked.decisive
     groups = [each if each.key in confirming else newest_level(each) for each in groups]
     stored = (baseline[:1], baseline[1:]) if base else ((), ())
     nearest, earlier = (pool(meta, columns, past).columns for past in stored)
@@ -110,10 +115,10 @@ def examine(
             # If the suite is too small to detect any drift, this guard gets the whole budget.
             share = share if drifts.visible else rate
             counted = arm_breaks(part, arms, share) if part is beside else breaks(part, by, share)
-            broken |= {each.group.key: each for each in counted}
+            broken |= {each.group.key: checked.without_excuses(each) for each in counted}
             together = mean if tier == "block" and mean else together
     return Examined(
-        groups, pooled.changed, excuses, found, together, broken, rounds, confirming, looks, doubt
+        groups, pooled.changed, excuses, found, together, broken, rounds, checked, looks
     )
 
 
@@ -157,7 +162,8 @@ def compare(  # noqa: PLR0913, PLR0917  # everything that is compared
         baseline_branch=lineage.base if lineage and lineage.changes else None,
         comparable=_comparable(examined.groups),
         shallow=lineage.shallow if lineage else False,
-        unconfirmed=examined.doubt,
+        unconfirmed=examined.checked.doubt,
+        base_copies=base.meta.untracked if base else (),
         rounds=examined.rounds,
         confirming=_confirming(columns),
         together=_together(
@@ -278,6 +284,8 @@ def _outcome(group: Group, examined: Examined) -> tuple[Outcome, str]:
     if found and broken and group.key in examined.arms:
         for outcome, reason in _with_base(found, broken, group):
             return outcome, reason
+        if group.key in examined.checked.undecided:
+            return "inconclusive", "worse than in the stored runs, as is the merge base"
     elif found and broken:
         for outcome, reason in _without_base(found, broken, group):
             return outcome, reason

@@ -262,6 +262,9 @@ class _Gate:
             names = listed(list(dict.fromkeys(in_base)))
             message = f"not caused by this change, because the merge base fails, too: {names}"
             yield reason("fails_in_base", "info", message)
+        if copies := comparison.base_copies:
+            message = f"the merge base was run with copies of untracked files: {listed(copies)}"
+            yield reason("fails_in_base", "info", message)
         if self.unconfirmed:
             yield self._not_run()
 

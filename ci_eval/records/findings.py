@@ -87,8 +87,7 @@ class CaseChange(_OfCase):
     certain: bool = False
     """Whether the change of this case alone is significant."""
     suspected: bool = False
-    """Whether it always passed before and always fails now, or never varied before and is always
-    worse now; it may still be noise."""
+    """Whether it always passed and always fails now, or never varied and is worse; maybe noise."""
     failed: Count = 0
     """Failed trials in this run."""
     trials: Count = 0
@@ -167,7 +166,9 @@ class Comparison(Stored):
     base_trials: Count = 0
     """Trials of the agents of the merge base in the same job."""
     unconfirmed: str = ""
-    """Why the agents of the merge base were not run although there was doubt."""
+    """Why the merge base was not run although there was doubt, or why its results do not count."""
+    base_copies: tuple[str, ...] = ()
+    """The untracked files that were copied for the merge base."""
     limited_by: str = ""
     """The limits that allowed no further trials although there was doubt."""
     shallow: bool = False
@@ -213,8 +214,7 @@ class GroupSummary(Stored):
     value: Value | None = None
     """The mean over the measured cases."""
     span: tuple[Value, Value] | None = None
-    """The lowest and the highest possible mean over all cases, whatever the missing values;
-    `None` if unbounded or not applicable."""
+    """The lowest and highest possible mean over all cases; `None` if unbounded or inapplicable."""
     threshold: Value | None = None
     informational: bool = False
     tier: Tier = "block"

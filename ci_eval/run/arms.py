@@ -133,7 +133,7 @@ class Arms:
     runs_elsewhere: bool = False
     """Whether other jobs execute the further trials, with keys that this one may lack."""
     may_fill: bool = True
-    """Whether the merge base may be run again, with what git does not track."""
+    """Whether the merge base may be run again, with untracked files."""
     _limited: dict[str, str] = field(default_factory=dict)
     """The agents whose limits of model calls allow no further trials, with these limits."""
     _alike: frozenset[str] = frozenset()
@@ -268,7 +268,7 @@ class Arms:
         if self.base:
             meta = self._progress.failing.without(self._meta)
             if meta.agents:
-                may_fill, discarded = self.may_fill, self._discarded
+                may_fill, discarded = bool(self.may_fill and self.meta.untracked), self._discarded
                 plans = Plans(plan, self.base.plan, self._still, may_fill, discarded)
                 base = meta, self.base.collector.tally
         elif self._may_prepare:
@@ -297,7 +297,7 @@ class Arms:
         self._begin(found)
 
     def _fill(self) -> None:
-        """Begin the base arm again, with what git does not track in the work tree of the change.
+        """Begin the base arm again, with untracked files in the work tree of the change.
 
         That shows why it did so badly: for lack of these files, or for a reason that affects both.
         """
@@ -309,7 +309,7 @@ class Arms:
         except OSError as exc:
             context.say(f"warning: {listed(names)} cannot be copied for the merge base: {exc}")
             return
-        context.say(f"running the merge base again, with what git does not track: {listed(names)}")
+        context.say(f"running the merge base again, with untracked files: {listed(names)}")
         tally = self.base.collector.tally
         self._discarded, self._spent = tally.trials, tally.usage
         self._files.close()

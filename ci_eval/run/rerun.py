@@ -146,7 +146,7 @@ class Plans(NamedTuple):
     still: frozenset[str] = frozenset()
     """The agents whose further trials would show nothing new."""
     may_fill: bool = False
-    """Whether the merge base can be run again with what git does not track."""
+    """Whether the merge base can be run again with untracked files."""
     discarded: int = 0
     """The number of its trials that do not count, as it was."""
 
@@ -171,7 +171,7 @@ def next_round(
 ) -> Redraws | Literal["base again"] | None:
     """Return the trials of the next round, or `None` if the verdict needs none.
 
-    Where the merge base seems to lack what git does not track, it has to be run again first, if it
+    Where the merge base seems to lack untracked files, it has to be run again first, if it
     may.  Then returns "base again".
 
     `tally` has the results so far, `past` the runs that they are compared with, and `base` the
@@ -190,7 +190,7 @@ def next_round(
     if gate.never_confirms or not past:
         return None
     examined = examine(meta, tally.columns, past, gate, beside)
-    if examined.doubt and plans.may_fill:
+    if examined.checked.doubt and plans.may_fill:
         return "base again"
     redraws = affordable(wanted(examined, gate), plans, done)
     return redraws if any(redraws) else None

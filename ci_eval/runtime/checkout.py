@@ -27,6 +27,8 @@ _POINTER = re.compile(
 """The file that git has instead of one that Git LFS keeps:
 <https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md>."""
 _MAX_POINTER = 1024
+_SUBMODULE, _LINK = "160000", "120000"
+"""Modes of entries that are no files."""
 _NO_PROGRAMS = ("", "cat")
 """Values of a filter's `smudge` and `process` with which files stay as they are."""
 _NO_INPUT = (
@@ -60,7 +62,8 @@ def check_out(clone: Clone, commit: str, tree: Path) -> None:
     """
     if clone.top is None or clone.common is None:
         raise GitError(clone.missing)
-    _Source(clone.view, clone.top, clone.common, clone.head, _filters(clone)).write(commit, tree)
+    filters = _filters(clone)
+    _Source(clone.view, clone.top, clone.top, clone.common, clone.head, filters).write(commit, tree)
 
 
 def untracked(clone: Clone, but: Path) -> tuple[str, ...]:
@@ -94,7 +97,10 @@ def copy_untracked(clone: Clone, names: Sequence[str], tree: Path) -> None:
     top = clone.top or Path()
     sizes = (path.lstat().st_size for name in names for path in _files(top / name))
     if len(names) >= _MAX_UNTRACKED or any(each > _MAX_COPIED for each in accumulate(sizes)):
-        raise OSError("it is too much to copy")
+        raise OSError("too many or too large")
+    for path in (path for name in names for path in _files(top / name)):
+        if path.is_symlink() and _misleads(path, path.readlink(), top):
+            raise OSError(f"the link {path.relative_to(top)} leads to another file from there")
     for name in names:
         target = tree / name
         if os.path.lexists(target) or not target.parent.resolve().is_relative_to(tree.resolve()):
@@ -106,12 +112,22 @@ def copy_untracked(clone: Clone, names: Sequence[str], tree: Path) -> None:
             shutil.copy2(top / name, target, follow_symlinks=False)
 
 
+def _misleads(link: Path, target: Path, top: Path) -> bool:
+    """Return True if a link of the work tree `top` means another file in another folder.
+
+    So does a relative link that leads out, and an absolute one that leads in.
+    """
+    found = Path(os.path.normpath(link.parent / target))
+    return os.path.lexists(found) and found.is_relative_to(top) == target.is_absolute()
+
+
 def _files(path: Path) -> Iterator[Path]:
     """Yield a file, or the files in a folder."""
     if path.is_symlink() or not path.is_dir():
         yield path
-    for folder, _, names in os.walk(path):  # follows no symlinks
-        yield from (Path(folder, name) for name in names)
+    for folder, folders, names in os.walk(path):  # follows no symlinks
+        links = (name for name in folders if Path(folder, name).is_symlink())
+        yield from (Path(folder, name) for name in (*names, *links))
 
 
 def _filters(clone: Clone) -> Collection[str]:
@@ -130,8 +146,10 @@ class _Source:
     """A clone or one of its submodules."""
 
     view: Repository
+    top: Path
+    """The folder of the work tree."""
     here: Path
-    """Its folder in the work tree."""
+    """Its folder in the work tree, if it is a submodule."""
     git_dir: Path
     head: str | None
     """The commit that is checked out."""
@@ -148,8 +166,12 @@ class _Source:
             entries = _entries(own.run("ls-files", "-z", "--stage"), 1)
             filtered = [*self._filtered(own, entries)]
         for name, entry in entries.items():
-            if entry.mode == "160000":
+            if entry.mode == _SUBMODULE:
                 self._write_submodule(name, entry.object_name, tree / name)
+            elif entry.mode == _LINK and _misleads(
+                self.here / name, (tree / name).readlink(), self.top
+            ):
+                raise GitError(f"the link {name} leads to another file from there")
         for name, by in filtered:
             self._fill(name, entries[name], by, tree / name)
 
@@ -161,7 +183,7 @@ class _Source:
             if view.commit(commit):
                 entry = self._at_head.get(name)
                 head = entry.object_name if entry else None
-                _Source(view, here, git_dir, head, self.filters).write(commit, tree)
+                _Source(view, self.top, here, git_dir, head, self.filters).write(commit, tree)
                 return
         if not here.is_dir() or any(here.iterdir()):  # an empty one is not used
             lacks = f"the clone lacks commit {commit[:7]} of the submodule {name!r}"
@@ -172,7 +194,7 @@ class _Source:
     ) -> Iterator[tuple[str, str]]:
         """Yield the files that pass through a filter, with its name."""
         files = [name for name, entry in entries.items() if entry.mode.startswith("100")]
-        if not self.filters or not any(Path(name).name == ".gitattributes" for name in files):
+        if not self.filters:
             return
         given = "\0".join(files).encode(errors="surrogateescape")
         listed = view.run("check-attr", "-z", "--stdin", "--cached", "filter", given=given)
@@ -205,7 +227,7 @@ class _Source:
 
 
 def _entries(listed: bytes, place: int) -> dict[str, _Entry]:
-    """Return what git listed; `place` is the column with the names of the objects."""
+    """Parse a listing of git; `place` is the column with the names of the objects."""
     lines = listed.decode(errors="surrogateescape").split("\0")
     parts = (line.partition("\t") for line in lines if line)
     columns = {name: facts.split(" ") for facts, _, name in parts}

@@ -327,9 +327,10 @@ def _make_view(view: Path, git_dir: Path, common: Path, settings: tuple[Setting,
         target.mkdir()
         for name in names:
             _write(target / name, _read_text(Path(folder, name)))
-    for source in (git_dir / "HEAD", common / "packed-refs", common / "shallow"):
-        if text := _read_text(source, _MAX_LIST):
-            _write(view / source.name, text)
+    (view / "info").mkdir()
+    for name in ("HEAD", "packed-refs", "shallow", "info/attributes"):
+        if text := _read_text((git_dir if name == "HEAD" else common) / name, _MAX_LIST):
+            _write(view / name, text)
     kept = [(key, known[key]) for key in (*_FORMAT_KEYS, *_FILE_KEYS) if key in known]
     _write(view / "config", "".join(_line(key, value) for key, value in kept))
 

@@ -136,14 +136,9 @@ def test_a_change_that_breaks_nothing_passes_and_draws_nothing(suite):
     assert not suite.base_run.exists()
 
 
-@pytest.mark.parametrize("untracked", [False, True])
-def test_what_fails_with_the_merge_base_as_well_does_not_block_and_is_said(
-    suite, tmp_path, untracked
-):
+def test_what_fails_with_the_merge_base_as_well_does_not_block_and_is_said(suite, tmp_path):
     fixture = tmp_path / "fixture"
     fixture.write_text("yes")
-    if untracked:
-        suite.write("log/notes", "")  # ignored
     code = f"def answer(message):\n    return open({str(fixture)!r}).read()\n"
     suite.begin(5, **{"bot.py": code})
     fixture.write_text("gone")
@@ -192,7 +187,7 @@ def test_data_that_is_in_no_commit_excuses_no_change(suite, placed):
 
     assert ended.code == 1, ended.out
     assert "with this change, 0 of 2 with the merge base" in ended.out
-    again = "running the merge base again, with what git does not track: data/"
+    again = "running the merge base again, with untracked files: data/"
     assert (again in ended.err) == (placed is not_tracked)
 
 
@@ -207,6 +202,29 @@ def test_data_that_is_in_no_commit_is_not_needed_in_a_store(suite, placed):
     assert "0 of 2 with the merge base" in ended.out
 
 
+def test_data_that_the_merge_base_lacks_hide_no_case_that_a_change_broke(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    not_tracked(suite, {"bot.py": READS, "ci-eval.yaml": config})
+
+    code = READS.replace("found.read_text()", "found.read_text() if '3' in message else 'no'")
+    ended = suite.change(code)
+
+    assert ended.code == 1, ended.out
+    assert "the merge base was run with copies of untracked files: data/" in ended.out
+
+
+def test_files_that_may_be_built_from_the_change_excuse_nothing(suite):
+    not_tracked(suite, {"bot.py": READS})
+    suite.write("data/word", "no")  # as a step of the job would build it from the change
+
+    ended = suite.change(READS + "# another word\n")
+
+    assert ended.code == 6, ended.out
+    assert "not caused by this change" not in ended.out
+    assert "NOT DECIDED" in ended.out or "INCOMPLETE" in ended.out
+    assert "copies of untracked files, which may be built from this change: data/" in ended.out
+
+
 def test_data_that_are_too_large_to_be_copied_leave_the_decision_to_stored_runs(suite):
     not_tracked(suite, {"bot.py": READS})
     with (suite.folder / "data/large").open("wb") as file:
@@ -215,8 +233,8 @@ def test_data_that_are_too_large_to_be_copied_leave_the_decision_to_stored_runs(
     ended = suite.change(READS.replace("found.read_text()", "'no'"))
 
     assert ended.code == 1, ended.out
-    assert "warning: data/ cannot be copied for the merge base: it is too much to copy" in ended.err
-    assert "its work tree lacks what git does not track: data/; let the agent's" in ended.out
+    assert "warning: data/ cannot be copied for the merge base: too many or too large" in ended.err
+    assert "its work tree lacks untracked files: data/; let the agent's" in ended.out
 
 
 def test_the_merge_base_is_run_as_its_own_configuration_says(suite):

@@ -95,6 +95,26 @@ def test_a_merge_base_that_lacks_files_and_did_as_well_as_before_counts():
     assert found.unconfirmed == ""
 
 
+def test_a_merge_base_that_did_worse_than_stored_runs_and_the_change_does_not_count():
+    half = "\n".join(f"n{n}{GOOD if n < 6 else WORSE}" for n in range(12))
+    found = compared(half, every(" 0.1"), *[every(GOOD)] * 5)
+
+    assert [each.outcome for each in found.deltas] == ["regressed"]
+    assert found.unconfirmed.endswith("and worse than this change, so its work tree may lack files")
+
+
+def test_a_merge_base_that_did_worse_with_copies_of_untracked_files_excuses_nothing():
+    change = meta().model_copy(update={"untracked": ("data/",)})
+    base = base_of(every(WORSE))
+    base = base._replace(meta=base.meta.model_copy(update={"untracked": ("data/",)}))
+    found = compare(change, columns(every(WORSE)), past(*[every(GOOD)] * 5), GATE, base=base)
+
+    assert [each.outcome for each in found.deltas] == ["inconclusive"]
+    assert "copies of untracked files, which may be built from this change: data/" in (
+        found.unconfirmed
+    )
+
+
 def of_two(now: str, base: str, *before: str) -> tuple[RunMeta, Columns, list[Past], Past]:
     """Return runs with two criteria; a text has the values of `c`, `;`, those of `d`."""
     facts = dict.fromkeys("cd", FACTS)

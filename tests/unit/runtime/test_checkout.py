@@ -1,6 +1,7 @@
 """The files of a commit as a checkout of the clone writes them: submodules, filters, Git LFS."""
 
 import hashlib
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -149,5 +150,37 @@ def test_what_git_does_not_track_is_copied_where_it_is_missing(repo, tmp_path):
     assert (tree / "kept").read_text() == "old"
     copy_untracked(clone, ["led/out"], tree)
     assert not (tmp_path / "elsewhere").exists()
-    with pytest.raises(OSError, match="it is too much to copy"):
+    with pytest.raises(OSError, match="too many or too large"):
         copy_untracked(clone, [".env"] * 100, tree)
+
+
+@pytest.mark.parametrize(
+    ("target", "misleads"),
+    [("../beside", True), ("{top}/a.txt", True), ("a.txt", False), ("../none", False)],
+)
+def test_a_link_that_would_lead_to_another_file_is_refused(repo, tmp_path, target, misleads):
+    (tmp_path / "beside").write_text("")
+    (repo.folder / "link").symlink_to(target.format(top=repo.folder))
+    clone, tree = Clone(repo.folder, ENV), tmp_path / "copy"
+    tree.mkdir()
+    with expected(OSError if misleads else None):
+        copy_untracked(clone, ["link"], tree)
+
+    base = repo.commit("a link")
+    with expected(GitError if misleads else None):
+        written(repo, base, tmp_path / "tree")
+
+
+def expected(error: type[Exception] | None) -> AbstractContextManager[object]:
+    reason = "the link link leads to another file from there"
+    return pytest.raises(error, match=reason) if error else nullcontext()
+
+
+def test_attributes_outside_of_commits_name_filters_too(repo, tmp_path):
+    repo.git("config", "filter.up.smudge", "tr a-z A-Z")
+    repo.write(".git/info/attributes", "a.txt filter=up\n")
+    base = repo.head
+    repo.commit("change", **{"a.txt": "b"})
+
+    with pytest.raises(GitError, match=r"a\.txt needs git's filter 'up'"):
+        written(repo, base, tmp_path / "tree")
