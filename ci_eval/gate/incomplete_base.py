@@ -51,15 +51,16 @@ def checked_arms(
     `groups` are compared with stored runs or, unless `is_stored`, with the merge base as well.
     `lacked` are the untracked files that its work tree lacks, and `copied` those copied for it.
     """
-    both = [(each, arms[each.key]) for each in groups if each.key in arms]
+    both = [(each, arms[each.key]) for each in groups if each.tested and each.key in arms]
     if not is_stored:
         return CheckedArms(arms, doubt=_doubt_alone([arm for _, arm in both], lacked, copied))
-    short = {group.key for group, arm in both if _fell_short(group, arm)}
-    broken = {
+    worse = {group.key for group, arm in both if _is_worse_than_change(arm, steady=group.steady)}
+    short = {
         group.key
         for group, arm in both
-        if group.key in short and (lacked or _is_worse_than_change(arm, steady=group.steady))
+        if (lacked or copied or group.key in worse) and _fell_short(group, arm)
     }
+    broken = short if lacked else short & worse
     undecided = {
         group.key
         for group, arm in both
