@@ -10,6 +10,7 @@ from pydantic import Field
 from ci_eval.baselines._baseline_document import fault, stored_runs
 from ci_eval.baselines.file_store import FileStore, of_suite
 from ci_eval.forge.lineage import Lineage
+from ci_eval.forge.missing_commit import why_missing
 from ci_eval.plugins.points import baseline
 from ci_eval.records.errors import BaselineError
 from ci_eval.records.findings import Noted
@@ -17,7 +18,7 @@ from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.git import GitError, Repository
+from ci_eval.runtime.git import GitError
 
 MAX_BYTES = 512 * 1024 * 1024
 """The largest file that is read from a commit."""
@@ -57,8 +58,7 @@ class GitStore(FileStore):
     def _committed(self, suite: str, lineage: Lineage, context: RunContext) -> list[Past]:
         repository = context.clone.view
         inside = self._inside(context.clone, context)
-        commits = self._commits(repository, lineage, context.clone.head)
-        found = _find(repository, commits, inside, is_partial=context.clone.is_partial)
+        found = _find(context, self._commits(context, lineage), inside)
         if found is None:
             return []
         shown = f"{found.commit[:12]}:{inside}"
@@ -72,8 +72,9 @@ class GitStore(FileStore):
                 raise fault(f"cannot be read from git: {exc}", shown) from exc
             return of_suite(stored_runs(copy, shown), suite, shown)
 
-    def _commits(self, repository: Repository, lineage: Lineage, head: str | None) -> Sequence[str]:
+    def _commits(self, context: RunContext, lineage: Lineage) -> Sequence[str]:
         """Return the commits to search, nearest first; the first is in this clone."""
+        repository, head = context.clone.view, context.clone.head
         commits: Sequence[str] = lineage.ancestors
         if self.ref:
             start = repository.commit(self.ref)
@@ -85,12 +86,8 @@ class GitStore(FileStore):
             raise BaselineError(
                 "the baseline was not loaded: the merge base is unknown", hint=_NAMED
             )
-        elif commits and repository.commit(commits[0]) is None:
-            message = (
-                f"the baseline was not loaded: the commit to compare with, {commits[0][:12]}, "
-                "is not in this clone"
-            )
-            raise BaselineError(message, hint=_DEEPER)
+        elif commits and (why := why_missing(context, commits[0])):
+            raise BaselineError(f"the baseline was not loaded: {why}")
         return commits
 
     def _inside(self, clone: Clone, context: RunContext) -> str:
@@ -122,12 +119,11 @@ class _Found(NamedTuple):
     kind: str
 
 
-def _find(
-    repository: Repository, commits: Sequence[str], path: str, *, is_partial: bool
-) -> _Found | None:
+def _find(context: RunContext, commits: Sequence[str], path: str) -> _Found | None:
     """Return the object at `path` in the first of `commits` that has one."""
     if "\n" in path or not commits:
         return None
+    clone, repository = context.clone, context.clone.view
     asked = "".join(f"{commit}:{path}\n" for commit in commits)
     try:
         answers = repository.run("cat-file", "--batch-check", given=asked.encode())
@@ -138,7 +134,8 @@ def _find(
             case [name, kind, size] if size.isdigit():
                 return _Found(commit, name, kind)
             # A partial clone knows the names of objects that it lacks.
-            case [_, "missing"] if is_partial and repository.holds(f"{commit}:{path}"):
-                message, shown = "is missing from this partial clone", f"{commit[:12]}:{path}"
-                raise fault(message, shown, hint="check out without `filter`")
+            case [_, "missing"] if clone.is_partial and repository.holds(f"{commit}:{path}"):
+                if why := why_missing(context, commit):
+                    raise BaselineError(f"the baseline was not loaded: {why}")
+                return _find(context, [commit], path)
     return None

@@ -1,4 +1,4 @@
-"""Fetching one commit that a shallow clone lacks, without touching the clone."""
+"""Fetching one commit that a shallow or partial clone lacks, without touching the clone."""
 
 from ci_eval.forge.git_remote import Remote
 from ci_eval.forge.lineage import is_commit
@@ -11,19 +11,33 @@ _REMOTE = "origin"
 
 
 def why_missing(context: RunContext, commit: str) -> str:
-    """Fetch the merge base `commit` if the clone lacks it; return why it is impossible, or ""."""
-    if context.clone.view.commit(commit) is not None:
+    """Fetch the merge base `commit` if the clone lacks it or a file of it.
+
+    Returns the reason if that is impossible; else an empty text.
+    """
+    clone = context.clone
+    is_known = clone.view.commit(commit) is not None
+    if is_known and not (clone.is_partial and _lacks_files(clone.view, commit)):
         return ""
     context.say(f"fetching the merge base {commit[:7]}")
-    why = fetch_missing(context.clone, commit)
-    lacking = f"the clone lacks the merge base {commit[:7]}, and it cannot be fetched: {why}"
-    return why and f"{lacking}; check out with `fetch-depth: 0`"
+    if not (why := fetch_missing(clone, commit)):
+        return ""
+    files, way_out = ("", "with `fetch-depth: 0`")
+    if is_known:
+        files, way_out = ("files of ", "without `filter`")
+    lacking = f"the clone lacks {files}the merge base {commit[:7]}"
+    return f"{lacking}, and it cannot be fetched: {why}; check out {way_out}"
+
+
+def _lacks_files(view: Repository, commit: str) -> bool:
+    listed = view.query("rev-list", "--objects", "--no-walk", "--missing=print", commit, "--")
+    return any(line.startswith("?") for line in listed.splitlines())
 
 
 def fetch_missing(clone: Clone, commit: str) -> str:
     """Fetch `commit`, with its files and without its history, into our view of the clone.
 
-    Returns the reason if that is impossible; empty if the view has the commit now.
+    Returns the reason if that is impossible; else an empty text, and the view has the commit.
     """
     if not is_commit(commit):
         return "its name is not a commit hash"  # a commit object may name anything as its parent
@@ -33,6 +47,7 @@ def fetch_missing(clone: Clone, commit: str) -> str:
         return str(exc)
     if remote.is_clone:
         return "the clone has no remote"
+    is_known = clone.view.commit(commit) is not None
     fetched = Repository(clone.fetched, clone.env, remote.settings)
     options = ("--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head")
     try:
@@ -42,5 +57,6 @@ def fetch_missing(clone: Clone, commit: str) -> str:
         fetched.run("fetch", *words, remote=True)
     except GitError as exc:
         return str(exc)
-    clone.add_root(commit)
+    if not is_known:
+        clone.add_root(commit)
     return ""

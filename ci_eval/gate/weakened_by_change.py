@@ -65,8 +65,6 @@ def _since(
         document, found = document_at(clone, start, behind), behind
         if document is None or changed_links(clone, start, config.path.absolute()):
             yield f"configuration: {place} leads to another file than before"
-    if document is None and clone.is_partial and clone.view.holds(f"{start}:{place}"):
-        yield f"configuration: the earlier {place} is missing from this partial clone"
     for old in _moved_from(clone, start, place) if document is None else ():
         moved = document_at(clone, start, old)
         if moved is not None and moved.value.keys() >= _KEYS:

@@ -83,6 +83,7 @@ def test_a_module_is_found_by_its_name_alone():
     assert sorted(each for each, found in Counter(names).items() if found > 1) == []
 
 
+@pytest.mark.slow
 def test_what_catches_everything_stands_at_three_places():
     """Round one trial, round one score, and where a bug of ours becomes an exit code.
 

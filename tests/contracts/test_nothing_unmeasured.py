@@ -341,6 +341,7 @@ def _quickly():
         yield
 
 
+@pytest.mark.slow
 @settings(patient, max_examples=3 * settings.default.max_examples)
 @given(suites())
 def test_what_passed_was_measured(suite: Suite) -> None:
@@ -360,6 +361,7 @@ def test_what_passed_was_measured(suite: Suite) -> None:
         assert worst_rate(outcome) >= gate["min_pass_rate"] - 1e-9
 
 
+@pytest.mark.slow
 @settings(patient, max_examples=3 * settings.default.max_examples)
 @given(suites(), st.lists(st.integers(0, 99), min_size=1, max_size=3))
 def test_a_pass_that_is_lost_makes_nothing_green(suite: Suite, picked: list[int]) -> None:

@@ -179,6 +179,7 @@ def test_changes_are_compared_on_the_same_draws(pull_requests):
     assert (other.now[:, 0, 0] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", [30, 100])
 def test_the_flip_of_an_agent_that_never_varies_is_found_and_its_absence_too(pull_requests, cases):
     scene = pull_requests.Scene("deterministic", cases=cases)
@@ -191,6 +192,7 @@ def test_the_flip_of_an_agent_that_never_varies_is_found_and_its_absence_too(pul
     assert broken.found["blocked"] == broken.found["named"] == broken.prs == 3
 
 
+@pytest.mark.slow
 def test_a_solid_case_that_broke_is_confirmed_and_blocks(pull_requests):
     scene = pull_requests.Scene(change="a solid case breaks", cases=30, reruns=True)
     found = pull_requests.simulate(scene, 1, range(3))

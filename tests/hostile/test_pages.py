@@ -117,6 +117,7 @@ def shown_fields(shape: Shape) -> list[str]:
     return [field for field in FIELDS if field not in CUT and shows(field)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["regressed", "failed"])
 def test_every_letter_of_a_short_text_is_shown(shape: Shape) -> None:
     def letters(text: str) -> str:

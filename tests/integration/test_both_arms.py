@@ -8,7 +8,7 @@ import venv
 from pathlib import Path
 
 import pytest
-from support.git_repositories import Repo
+from support.git_repositories import Repo, clone
 from support.git_suites import CONFIG, YES, Suite, evalset
 from support.slow_params import some
 
@@ -54,6 +54,7 @@ def test_the_only_score_that_fell_and_still_passes_does_not_end_as_passed(suite,
     assert "('c1')" in ended.out
 
 
+@pytest.mark.slow
 def test_a_broken_case_that_is_run_alone_fails_as_in_the_whole_suite(suite):
     suite.begin(5)
     suite.commit(
@@ -117,6 +118,7 @@ def test_one_broken_case_of_twenty_blocks_and_is_named(suite):
     assert f"0 of {tried} with the merge base: proven" in difference
 
 
+@pytest.mark.slow
 def test_two_broken_cases_of_twenty_are_proven_without_trying_the_others_again(suite):
     suite.begin(20)
     ended = suite.change("def answer(text):\n    return 'no' if '7' in text else 'yes'\n")
@@ -178,6 +180,7 @@ def not_tracked(suite: Suite, files: dict[str, str]) -> None:
     suite.begin(5, **files, **{".gitignore": "ci-eval-report\n__pycache__\ndata/\n"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("placed", [in_submodule, not_tracked])
 def test_data_that_is_in_no_commit_excuses_no_change(suite, placed):
     placed(suite, {"bot.py": READS})
@@ -191,6 +194,7 @@ def test_data_that_is_in_no_commit_excuses_no_change(suite, placed):
     assert (again in ended.err) == (placed is not_tracked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("placed", [in_submodule, not_tracked])
 def test_data_that_is_in_no_commit_is_not_needed_in_a_store(suite, placed):
     config = CONFIG.replace("store: file", "store: merge_base")
@@ -202,6 +206,7 @@ def test_data_that_is_in_no_commit_is_not_needed_in_a_store(suite, placed):
     assert "0 of 2 with the merge base" in ended.out
 
 
+@pytest.mark.slow
 def test_data_that_the_merge_base_lacks_hide_no_case_that_a_change_broke(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     not_tracked(suite, {"bot.py": READS, "ci-eval.yaml": config})
@@ -213,6 +218,7 @@ def test_data_that_the_merge_base_lacks_hide_no_case_that_a_change_broke(suite):
     assert "the merge base was run with copies of untracked files: data/" in ended.out
 
 
+@pytest.mark.slow
 def test_files_that_may_be_built_from_the_change_excuse_nothing(suite):
     not_tracked(suite, {"bot.py": READS})
     suite.write("data/word", "no")  # as a step of the job would build it from the change
@@ -225,6 +231,7 @@ def test_files_that_may_be_built_from_the_change_excuse_nothing(suite):
     assert "copies of untracked files, which may be built from this change: data/" in ended.out
 
 
+@pytest.mark.slow
 def test_data_that_are_too_large_to_be_copied_leave_the_decision_to_stored_runs(suite):
     not_tracked(suite, {"bot.py": READS})
     with (suite.folder / "data/large").open("wb") as file:
@@ -237,6 +244,7 @@ def test_data_that_are_too_large_to_be_copied_leave_the_decision_to_stored_runs(
     assert "its work tree lacks untracked files: data/; let the agent's" in ended.out
 
 
+@pytest.mark.slow
 def test_the_merge_base_is_run_as_its_own_configuration_says(suite):
     suite.begin(5)
     wrong = "def answer(message):\n    return 'no'\n"
@@ -250,6 +258,7 @@ def test_the_merge_base_is_run_as_its_own_configuration_says(suite):
     assert {each["status"] for each in base["results"]} == {"passed"}
 
 
+@pytest.mark.slow
 def test_a_merge_base_that_the_clone_lacks_is_named_and_the_change_is_judged_alone(suite, tmp_path):
     suite.begin(5)
     code = "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"
@@ -289,28 +298,29 @@ def test_a_clone_without_the_base_branch_cannot_tell_what_a_change_weakens(suite
     assert "unknown" not in only.ci_eval("run", GITHUB_REF_TYPE="tag").out
 
 
-def test_a_merge_base_that_a_shallow_clone_lacks_is_fetched_without_touching_the_clone(
-    suite, tmp_path
+@pytest.mark.slow
+@pytest.mark.parametrize("lacks", ["--depth=1", "--filter=blob:none", "--filter=tree:0"])
+def test_a_merge_base_that_a_clone_lacks_is_fetched_without_touching_the_clone(
+    suite, tmp_path, lacks
 ):
     suite.begin(5)
     suite.commit(
         "change", **{"bot.py": "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"}
     )
-    shallow = Suite(tmp_path / "shallow", branch="change")
-    shallow.git("remote", "add", "origin", f"file://{suite.folder}")
-    shallow.git("fetch", "--quiet", "--depth=1", "origin", "change")
-    shallow.git("reset", "--quiet", "--hard", "FETCH_HEAD")
+    suite.git("config", "uploadpack.allowFilter", "true")
+    clone(suite.folder, tmp_path / "clone", lacks, "--branch=change")
+    own = Suite(tmp_path / "clone")
     parent = suite.git("rev-parse", "main")
     env = {"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "CI_MERGE_REQUEST_DIFF_BASE_SHA": parent}
-    before = shallow.git("count-objects", "-v")
+    before = own.git("count-objects", "-v")
 
-    ended = shallow.ci_eval("run", **env)
+    ended = own.ci_eval("run", **env)
 
     assert f"fetching the merge base {parent[:7]}\n" in ended.err
     assert ended.code == 1, ended.out
-    assert shallow.report()["comparison"]["base_trials"] > 0
-    assert shallow.git("count-objects", "-v") == before
-    assert shallow.git("cat-file", "-t", "HEAD") == "commit"
+    assert own.report()["comparison"]["base_trials"] > 0
+    assert own.git("count-objects", "-v") == before
+    assert own.git("cat-file", "-t", "HEAD") == "commit"
 
 
 WITH_LIB = "import lib\ndef answer(message):\n    return lib.TEXT\n"
@@ -383,6 +393,7 @@ HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
 
 
+@pytest.mark.slow
 def test_an_error_with_the_merge_base_hides_no_regression(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(5, **{"ci-eval.yaml": config})
@@ -401,6 +412,7 @@ def test_an_error_with_the_merge_base_hides_no_regression(suite):
     assert "nothing to compare with" not in ended.out
 
 
+@pytest.mark.slow
 def test_a_case_with_other_content_than_in_the_merge_base_is_changed_and_not_new(suite):
     suite.begin(3, **{"ci-eval.yaml": CONFIG.replace("store: file", "store: merge_base")})
     cases = evalset(4).replace("question 1", "the question 1")
@@ -426,6 +438,7 @@ def test_a_change_does_not_escape_the_merge_base_by_touching_every_case(suite):
     assert suite.change("def answer(message):\n    return 'no'\n").code == 1
 
 
+@pytest.mark.slow
 def test_drift_is_found_by_a_schedule_which_does_not_ask_the_merge_base(suite):
     model = suite.folder.parent / "model"
     model.write_text("yes")
@@ -458,6 +471,7 @@ def test_without_stored_runs_thresholds_decide_what_a_schedule_runs(suite):
     assert "nothing to compare with" in ended.out
 
 
+@pytest.mark.slow
 def test_a_run_that_stops_early_is_compared_with_the_merge_base_all_the_same(suite):
     broken = "def answer(text):\n    return 'no' if text[-2:] in ('39',) else 'yes'\n"
     config = CONFIG.replace("store: file", "store: merge_base")
@@ -499,6 +513,7 @@ def test_the_target_branch_is_not_evaluated_as_the_change(suite, event, state, c
     assert ("the target branch is checked out, not the pull request" in ended.err) is (code == 4)
 
 
+@pytest.mark.slow
 def test_a_change_cannot_choose_the_commit_that_it_is_compared_with(suite):
     """Its first commit breaks the agent, its second one names a branch with the first as base."""
     suite.begin(5)
@@ -584,6 +599,7 @@ def begin_in_venv(suite, **files):
     assert suite.ci_eval("baseline", "save").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("packages")
 def test_an_environment_that_git_ignores_is_that_of_both(suite):
     begin_in_venv(suite, **{"requirements.txt": "dep\n"})
@@ -663,6 +679,7 @@ def test_without_stored_runs_the_first_pull_request_is_compared(suite):
     assert "'c7'" in worse.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "gate",
     some(
@@ -685,6 +702,7 @@ def test_without_stored_runs_no_setting_skips_the_comparison(suite, gate):
     assert "worse than the merge base in the same job" in ended.out
 
 
+@pytest.mark.slow
 def test_without_stored_runs_a_timeout_of_the_change_does_not_stop_the_merge_base(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     slow = "import time\n\ndef answer(message):\n    time.sleep(0.5)\n    return 'yes'\n"
@@ -696,6 +714,7 @@ def test_without_stored_runs_a_timeout_of_the_change_does_not_stop_the_merge_bas
     assert suite.report()["comparison"]["base_trials"] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "gone"),
     some(
@@ -721,6 +740,7 @@ def test_what_a_change_renames_blocks_without_stored_runs_too(suite, old, new, g
     assert f"in the baseline but not in this run: {gone}" in ended.out
 
 
+@pytest.mark.slow
 def test_cases_that_a_change_renames_all_block_without_stored_runs_too(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(3, **{"ci-eval.yaml": config})
@@ -745,6 +765,7 @@ def test_a_case_that_a_change_removes_or_renames_blocks_without_stored_runs_too(
     assert suite.ci_eval("run", "--case", "c1").code == 0
 
 
+@pytest.mark.slow
 def test_a_file_of_cases_that_a_change_renames_blocks_without_stored_runs_too(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     config = config.replace("evals/smoke.csv", '"evals/*.csv"')
@@ -757,6 +778,7 @@ def test_a_file_of_cases_that_a_change_renames_blocks_without_stored_runs_too(su
     assert "weakens its own gate: evalset smoke: evals/more.csv is removed" in ended.out
 
 
+@pytest.mark.slow
 def test_a_blocking_measure_that_is_no_longer_measured_has_vanished(suite):
     config = CONFIG.replace("store: file", "store: merge_base").replace(
         "0.8}", "0.8, ci/tokens: {max_growth: 0.2, tier: block}}"
@@ -770,6 +792,7 @@ def test_a_blocking_measure_that_is_no_longer_measured_has_vanished(suite):
     assert "in the baseline but not in this run: criterion 'ci/tokens'" in ended.out
 
 
+@pytest.mark.slow
 def test_no_template_of_a_change_leaves_out_that_it_weakens_its_gate(suite):
     suite.begin(5)
     config = CONFIG.replace("0.8", "0.1") + "reports: [{markdown: {template: mine.md.j2}}]\n"
@@ -796,6 +819,7 @@ def test_what_is_not_ours_in_the_output_folder_stays(suite):
     assert (suite.folder / "out/base/run.json").is_file()
 
 
+@pytest.mark.slow
 def test_a_store_of_nothing_gives_advice_that_leads_somewhere(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.commit("agent", **{"bot.py": YES, "evals/smoke.csv": evalset(3), "ci-eval.yaml": config})
@@ -819,6 +843,7 @@ def test_a_store_of_nothing_gives_advice_that_leads_somewhere(suite):
     assert "--baseline-save" not in shown.out + power.err
 
 
+@pytest.mark.slow
 def test_power_counts_on_the_merge_base_where_it_can_be_run(suite):
     suite.begin(5)
     suite.ci_eval("run")
@@ -852,6 +877,7 @@ def test_a_store_of_nothing_says_why_there_is_nothing_to_compare_with(suite):
     assert suite.ci_eval("run").code == 1
 
 
+@pytest.mark.slow
 def test_an_agent_that_fails_with_the_merge_base_is_not_passed_beside_another(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     agents = '{bot: {python: "bot:answer"}, other: {python: "other:answer"}}'
@@ -864,6 +890,7 @@ def test_an_agent_that_fails_with_the_merge_base_is_not_passed_beside_another(su
     assert "not compared with the merge base: RuntimeError: boom" in ended.out
 
 
+@pytest.mark.slow
 def test_a_removed_case_does_not_hide_that_the_merge_base_failed(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     config += "gate: {on_vanished: warn, on_inconclusive: fail}\n"
@@ -874,6 +901,7 @@ def test_a_removed_case_does_not_hide_that_the_merge_base_failed(suite):
     assert suite.change(YES).code == 1
 
 
+@pytest.mark.slow
 def test_a_new_case_alone_is_judged_by_its_threshold(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(2, **{"ci-eval.yaml": config + "gate: {on_inconclusive: fail}\n"})
@@ -882,6 +910,7 @@ def test_a_new_case_alone_is_judged_by_its_threshold(suite):
     assert suite.ci_eval("run", "--case", "c2").code == 0
 
 
+@pytest.mark.slow
 def test_while_nothing_is_stored_thresholds_decide_and_the_merge_base_is_not_run(suite):
     suite.begin(5, **{"ci-eval.yaml": CONFIG})
     ended = suite.change("def answer(message):\n    return 'no'\n")
@@ -936,6 +965,7 @@ def test_a_stored_run_is_judged_by_its_own_commit_whatever_is_checked_out(suite)
     assert again.out == first.out
 
 
+@pytest.mark.slow
 def test_where_no_case_can_be_compared_those_below_a_threshold_are_shown_to_block(suite):
     suite.begin(3)
     suite.commit("other cases", **{"evals/smoke.csv": "id,prompt,expected\nnew,new question,yes\n"})
@@ -972,6 +1002,7 @@ def test_a_run_says_if_it_is_of_a_part_of_the_suite_or_of_uncommitted_changes(su
     assert " with uncommitted changes</sub>" in comment.read_text()
 
 
+@pytest.mark.slow
 def test_a_change_that_undoes_a_fix_of_one_case_blocks_and_names_it(suite):
     broken = "def answer(text):\n    return 'no' if '3' in text else 'yes'\n"
     lower = CONFIG + "gate: {mode: regression}\n"

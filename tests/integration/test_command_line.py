@@ -140,6 +140,7 @@ def test_a_hanging_trial_is_killed_and_its_neighbours_are_not_lost(project):
     assert statuses == ["passed", "error"]
 
 
+@pytest.mark.slow
 def test_a_bug_of_ours_is_not_a_verdict(project):
     (project.folder / "ci_eval_bug.py").write_text(
         "import ci_eval.run.pipeline as p\n"
@@ -160,6 +161,7 @@ def test_a_bug_of_ours_is_not_a_verdict(project):
     assert "This is a bug in ci-eval" in ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-", "2>/dev/full"])
 def test_streams_that_nobody_can_read_change_no_exit_code(project, streams):
     command = f"'{sys.executable}' -m ci_eval run {streams}"
@@ -169,6 +171,7 @@ def test_streams_that_nobody_can_read_change_no_exit_code(project, streams):
     assert (project.folder / "ci-eval-report/junit.xml").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "code"), [("schema", 0), ("run -q", 6)])
 def test_a_reader_that_has_had_enough_changes_no_exit_code(project, command, code):
     project.traces(GREETS, REFUNDS)
@@ -188,6 +191,7 @@ def test_a_reader_that_has_had_enough_changes_no_exit_code(project, command, cod
     assert said == ""
 
 
+@pytest.mark.slow
 def test_somebody_who_watches_sees_a_bar_and_a_table(project):
     """A terminal gets colours; what was said stays readable when they are taken out."""
     project.traces(GREETS, REFUNDS)
@@ -219,6 +223,7 @@ def test_somebody_who_watches_sees_a_bar_and_a_table(project):
     assert click.style("? INCOMPLETE: the suite has no verdict", fg="yellow", bold=True) in colored
 
 
+@pytest.mark.slow
 def test_a_long_run_in_ci_says_little_and_groups_it(project):
     said = GREETS["conversation"]
     cases = [{"eval_id": f"case{n}", "conversation": said} for n in range(200)]

@@ -201,6 +201,7 @@ def test_a_prompt_under_a_name_that_nobody_asks_with_is_a_mistake(project: Proje
     assert "Did you mean 'adk/final_response_match_v2'?" in ended.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", some(["refuses", "drops", "fails", "hangs"], 1))
 def test_with_the_provider_down_there_is_no_verdict_within_the_time_allowed(
     project: Project, gemini: Judging, monkeypatch, mode

@@ -107,6 +107,7 @@ def changes(project: Project) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.slow
 def test_another_version_of_a_model_is_named_in_every_report(
     on_google: Project, google: Google
 ) -> None:
@@ -131,6 +132,7 @@ def test_another_version_of_a_model_is_named_in_every_report(
     ]
 
 
+@pytest.mark.slow
 def test_the_same_versions_are_no_change(on_google: Project) -> None:
     store(on_google)
     ended = on_google.ci_eval("run")

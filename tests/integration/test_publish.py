@@ -190,6 +190,7 @@ def test_two_pull_requests_of_a_branch_are_told_apart_by_the_merge(
     assert len(fake.bodies(8)) == 1
 
 
+@pytest.mark.slow
 def test_where_they_cannot_be_told_apart_nothing_is_written(
     fake: FakeGitHub, runner: Runner
 ) -> None:
@@ -271,6 +272,7 @@ def hostile(suite: str) -> Report:
     return found.model_copy(update={"meta": meta})
 
 
+@pytest.mark.slow
 def test_hostile_artifacts_are_said_and_the_others_still_posted(
     fake: FakeGitHub, runner: Runner
 ) -> None:

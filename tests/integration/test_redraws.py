@@ -177,6 +177,7 @@ def test_a_job_that_only_plans_needs_no_key_of_models(suite):
     assert decided == [1, 1]
 
 
+@pytest.mark.slow
 def test_what_was_left_in_doubt_is_not_green_and_decides_nothing(redrawn, tmp_path):
     suite = copy_of(redrawn, tmp_path)
     for each in (suite.folder / "shards").glob("again*"):
@@ -212,6 +213,7 @@ def test_without_a_doubt_no_redraw_is_planned(suite, tmp_path):
     assert "matrix" not in outputs.read_text()
 
 
+@pytest.mark.slow
 def test_a_missing_shard_of_a_redraw_is_named_and_never_passes(redrawn, tmp_path):
     suite = copy_of(redrawn, tmp_path)
     shutil.rmtree(suite.folder / "shards/again1-2")
@@ -279,6 +281,7 @@ def without_the_first_run(suite: Suite) -> None:
         shutil.rmtree(suite.folder / f"shards/{number}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     some(

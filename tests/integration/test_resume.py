@@ -166,6 +166,7 @@ def test_a_conversation_goes_on_where_it_can_and_else_begins_anew(project, agent
     assert not (project.folder / "ci-eval-report/underway.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_two_runs_do_not_write_to_one_folder(project):
     suite(project, RUN, COMMAND)
     first = running(project, "three")
@@ -194,6 +195,7 @@ def test_two_runs_do_not_write_to_one_folder(project):
     assert not (project.folder / "new").exists()
 
 
+@pytest.mark.slow
 def test_the_state_of_a_session_goes_on_with_it(project):
     suite(project, 'python: "bot:answer"', PYTHON)
     run_and_kill(project, "three")
@@ -204,6 +206,7 @@ def test_the_state_of_a_session_goes_on_with_it(project):
     assert traces(project)["long"]["final_state"] == {"heard": heard}
 
 
+@pytest.mark.slow
 def test_trials_of_an_agent_that_has_changed_since_are_run_again(project):
     cases = CASES.replace("three", "again")
     suite(project, RUN, COMMAND, cases)
@@ -249,6 +252,7 @@ def test_trials_of_an_agent_with_other_options_are_run_again(project, monkeypatc
     assert len(log(project)) == begun
 
 
+@pytest.mark.slow
 def test_what_was_under_way_of_another_case_is_left(project):
     suite(project, 'python: "bot:answer"', PYTHON)
     run_and_kill(project, "three")
@@ -263,6 +267,7 @@ def test_what_was_under_way_of_another_case_is_left(project):
     assert "reused 1 trial from the previous run" in project.read("report.html")
 
 
+@pytest.mark.slow
 def test_traces_of_a_run_that_was_killed_can_be_scored(project):
     """What is under way stands in a file of its own, which no recording is mixed up with."""
     suite(project, 'python: "bot:answer"', PYTHON)

@@ -76,6 +76,7 @@ def test_the_check_run_of_a_step_that_passes_does_not_hide_another_that_failed(
     ]
 
 
+@pytest.mark.slow
 def test_a_step_that_left_no_report_says_so_in_its_own_section(
     project: Project, fake: FakeGitHub
 ) -> None:

@@ -112,6 +112,7 @@ HANDED = "blue-giraffe-4471"
 """A value that only `env:` makes a secret: its variable has no name that says so."""
 
 
+@pytest.mark.slow
 def test_a_secret_that_an_older_baseline_holds_is_in_no_document(
     shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -139,6 +139,7 @@ def test_uncommitted_changes_of_a_shard_are_not_forgotten(suite):
     assert json.loads((suite.folder / "merged/run.json").read_text())["meta"]["modified"]
 
 
+@pytest.mark.slow
 def test_a_shard_decides_nothing(suite):
     suite.begin(9)
     suite.commit("change", **{"bot.py": "def answer(text):\n    return 'no'\n"})
@@ -150,6 +151,7 @@ def test_a_shard_decides_nothing(suite):
     assert "`ci-eval merge` decides" in ended.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [
@@ -170,6 +172,7 @@ def test_no_command_decides_on_a_shard(divided, args):
     assert not (divided.folder / "again").exists()
 
 
+@pytest.mark.slow
 def test_what_an_earlier_run_left_is_no_shard(suite):
     suite.begin(6)
     assert suite.ci_eval("run", "--shard", "1/2", "--out", "one").code == 0
@@ -233,6 +236,7 @@ def test_a_shard_is_not_resumed_over_the_report_of_another(suite):
     assert suite.ci_eval("run", "--shard", "2/2", "--out", second, "--resume").code == 0
 
 
+@pytest.mark.slow
 def test_a_job_that_was_run_again_replaces_its_earlier_attempt(suite):
     suite.begin(6)
     env = {
@@ -301,6 +305,7 @@ def test_a_report_of_an_older_version_is_refused_with_that_reason(divided, tmp_p
     assert (ended.code, "it differs in the version of ci-eval" in ended.err) == (4, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["gone", "cut off"])
 def test_a_report_that_lacks_its_results_is_refused_with_a_way_out(divided, tmp_path, change):
     suite = copy_of(divided, tmp_path)
@@ -364,6 +369,7 @@ def test_the_results_of_a_shard_are_not_those_of_another(divided, tmp_path):
     assert (ended.code, "its run.json is of another run" in ended.err) == (4, True)
 
 
+@pytest.mark.slow
 def test_the_results_of_an_earlier_run_of_a_shard_are_refused(divided, tmp_path):
     suite = copy_of(divided, tmp_path)
     assert suite.ci_eval("run", "--shard", "1/3", "--out", "earlier").code == 0
@@ -380,12 +386,14 @@ def test_the_same_report_twice_counts_once(divided, tmp_path):
     assert suite.ci_eval("merge", "shards/*", "--out", "merged").code == 0
 
 
+@pytest.mark.slow
 def test_a_quiet_merge_says_nothing_of_its_shards(divided, tmp_path):
     suite = copy_of(divided, tmp_path)
     assert "merging 3 of 3 shards" in suite.ci_eval("merge", "shards/*", "--out", "merged").err
     assert suite.ci_eval("merge", "shards/*", "--out", "merged", "-q").err == ""
 
 
+@pytest.mark.slow
 def test_the_merge_writes_over_no_report(divided, tmp_path):
     suite = copy_of(divided, tmp_path)
     (suite.folder / "shards/1").rename(suite.folder / "shards/base")
@@ -489,6 +497,7 @@ def test_no_pipe_or_device_is_replaced(divided, args):
     path.unlink()
 
 
+@pytest.mark.slow
 def test_a_file_of_the_same_kind_is_overwritten(suite):
     suite.begin(6)
     for _ in range(2):
@@ -502,6 +511,7 @@ def test_a_shard_with_nothing_to_rerun_keeps_its_report(divided, tmp_path):
     assert (suite.folder / "shards/2/shard.json").exists()
 
 
+@pytest.mark.slow
 def test_a_plan_of_something_else_is_refused(suite):
     suite.begin(9)
     assert suite.ci_eval("plan", "--shards", "3", "--out", "plan.json").code == 0
@@ -512,6 +522,7 @@ def test_a_plan_of_something_else_is_refused(suite):
     assert (ended.code, "it differs in the evalset 'smoke'" in ended.err) == (4, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["gone", "twice", "unknown"])
 def test_a_plan_that_was_edited_by_hand_is_refused(suite, change):
     suite.begin(9)
@@ -533,6 +544,7 @@ def test_a_plan_that_was_edited_by_hand_is_refused(suite, change):
     assert (ended.code, "each case of the suite to one shard" in ended.err) == (4, True)
 
 
+@pytest.mark.slow
 def test_the_number_of_a_job_is_found_in_its_environment(suite):
     suite.begin(9)
     numbers = {
@@ -545,6 +557,7 @@ def test_the_number_of_a_job_is_found_in_its_environment(suite):
         assert f"shard {shown}: " in ended.out
 
 
+@pytest.mark.slow
 def test_the_number_of_shards_may_be_in_the_environment(suite):
     suite.begin(9)
     for given, env in (("2", {}), ("auto", {"CI_NODE_INDEX": "2"})):
@@ -556,6 +569,7 @@ def test_the_number_of_shards_may_be_in_the_environment(suite):
     assert "shard 2/2: " in suite.ci_eval("run", *planned, CI_EVAL_SHARDS="3").out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planned", [False, True], ids=["by hash", "by plan"])
 def test_some_of_more_shards_than_cases_have_nothing_to_run(suite, planned):
     suite.begin(2)
@@ -567,6 +581,7 @@ def test_some_of_more_shards_than_cases_have_nothing_to_run(suite, planned):
     assert (ended.code, suite.report()["totals"]["cases"]) == (0, 2), ended.err
 
 
+@pytest.mark.slow
 def test_a_plan_balances_what_stored_runs_took(suite):
     slow = "def answer(text):\n    time.sleep(1.5 if '3' in text else 0.001)\n    return 'yes'\n"
     suite.begin(8, **{"bot.py": f"import time\n{slow}"})

@@ -91,6 +91,7 @@ def said(project: Project) -> list[list[str]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_model_plays_the_user_and_it_is_said_what_that_cost(project: Project, users: Users):
     ended = project.ci_eval("run")
 
@@ -172,6 +173,7 @@ class Llama(FakeOpenAI):
         return as_json(said) if reply.status == 200 else reply
 
 
+@pytest.mark.slow
 def test_any_provider_plays_a_user(project: Project, users: Users):
     with serving(llama := Llama()):
         url = f"{llama.url}/v1"
@@ -225,6 +227,7 @@ def test_a_budget_holds_for_users_and_judges_together(project: Project, users: U
     assert "the 2 calls of `judge.max_calls` are used up" in ended.err
 
 
+@pytest.mark.slow
 def test_what_a_user_thinks_takes_none_of_the_agents_time(project: Project, users: Users):
     users.delay_s = 0.8
     began = time.perf_counter()

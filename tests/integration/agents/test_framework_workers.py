@@ -125,6 +125,7 @@ def test_all_that_one_keeps_from_going_on_run_again_however_many_they_are(
         assert talk.responses or isinstance(talk.error, DisturbedError)
 
 
+@pytest.mark.slow
 def test_one_that_blocks_is_killed(place: Place) -> None:
     talk = place.talk(fake(place), "block", over=place.pid, alone=True)
     assert isinstance(talk.error, TimeoutError)

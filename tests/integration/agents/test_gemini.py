@@ -81,6 +81,7 @@ def seen(talk: Talk) -> Invocation:
 # --- A conversation -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_sent_and_what_is_told_of_it(desk: Desk, google: FakeGemini) -> None:
     plays(google, says({"text": "Let me see."}, PARIS), says({"text": "Sunny."}))
     agent = model(

@@ -104,5 +104,6 @@ def test_a_server_may_write_without_line_breaks(server: Place) -> None:
     assert server.talk(http(), "flood", "hello").responses == ["fine", "fine"]
 
 
+@pytest.mark.slow
 def test_a_server_may_close_its_standard_output(server: Place) -> None:
     assert server.talk(http("closed"), "hello").responses == ["fine"]

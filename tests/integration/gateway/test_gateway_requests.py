@@ -661,6 +661,7 @@ def test_a_replayed_call_waits_for_no_limit(tmp_path, models):
     assert json.loads(replayed) == json.loads(recorded)
 
 
+@pytest.mark.slow
 def test_a_call_that_is_given_up_while_it_waits_is_neither_made_nor_hidden(tmp_path, models):
     async def body(client: Client) -> None:
         conversation = client.begin()

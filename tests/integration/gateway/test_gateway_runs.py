@@ -471,6 +471,7 @@ def test_an_outage_is_an_error_even_if_the_agent_answers(project, models, reply:
     assert said in message
 
 
+@pytest.mark.slow
 def test_calls_without_a_mark_are_told_apart_by_processes(project, models):
     code = CHAT + (
         "import threading\n\n\ndef answer(message):\n"
@@ -738,6 +739,7 @@ BACKGROUND = CHAT + (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "mode", "is_error"),
     [

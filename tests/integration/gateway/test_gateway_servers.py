@@ -25,6 +25,7 @@ def serving(project: ModelProject, kind: str, models: str, *, cases: int, code: 
     project.agent(code + SERVER, models, kind=KINDS[kind], cases=cases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", some(KINDS, 1))
 def test_a_started_server_is_recorded_and_replayed(
     project: ModelProject, models: Models, kind: str
@@ -63,6 +64,7 @@ def test_a_server_that_may_still_be_busy_disturbs_no_other_trial(
     assert len(models.requests) == 2
 
 
+@pytest.mark.slow
 def test_a_miss_on_a_server_is_an_error_of_its_trial_alone(project, models):
     serving(project, "http", CASSETTE, cases=2)
     project.with_keys(models)

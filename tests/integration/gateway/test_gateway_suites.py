@@ -74,6 +74,7 @@ def test_each_arm_is_replayed_from_its_own_cassette(suite: Suite, models: Models
     assert metered["baseline"]["calls"] == metered["baseline"]["replayed"] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", some(["replay", "auto"], 1))  # there is no key
 def test_code_that_breaks_what_both_arms_replay_is_blocked(suite: Suite, models: Models, mode: str):
     begin(suite, models, COMPARED)
@@ -105,6 +106,7 @@ def test_code_that_breaks_what_was_recorded_anew_is_not_proven_by_replays(
     assert suite.report()["comparison"]["base_trials"] == 3
 
 
+@pytest.mark.slow
 def test_a_change_without_a_new_cassette_has_no_verdict(suite: Suite, models: Models):
     begin(suite, models, COMPARED)
     suite.commit("change", **{"bot.py": CHANGED})
@@ -116,6 +118,7 @@ def test_a_change_without_a_new_cassette_has_no_verdict(suite: Suite, models: Mo
     assert "part of this change" not in (suite.folder / "ci-eval-report/comment.md").read_text()
 
 
+@pytest.mark.slow
 def test_patterns_that_are_added_are_told(suite: Suite, models: Models):
     begin(suite, models, COMPARED)
     suite.commit("ignore", **{"ci-eval.yaml": COMPARED.replace("auto,", "auto, ignore: ['.*'],")})

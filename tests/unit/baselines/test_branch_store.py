@@ -170,6 +170,7 @@ def test_a_run_is_stored_once(repo: Repo, hub: Path) -> None:
     assert Repo(hub).git("rev-parse", DATA) == tip
 
 
+@pytest.mark.slow
 def test_the_runs_of_the_merge_base_come_first_and_those_of_the_change_never(repo: Repo) -> None:
     first, second = repo.git("rev-parse", "main~1"), repo.git("rev-parse", "main")
     save(repo, made("of-first", first, created=NOON.format(9)))
@@ -181,6 +182,7 @@ def test_the_runs_of_the_merge_base_come_first_and_those_of_the_change_never(rep
     assert ids(repo, STORE.model_copy(update={"window": 2})) == ["again", "of-second"]
 
 
+@pytest.mark.slow
 def test_without_a_run_of_an_ancestor_the_newest_of_main_are_taken(repo: Repo) -> None:
     save(repo, made("old", "d" * 40, created=NOON.format(1)))
     save(repo, made("new", "e" * 40, created=NOON.format(2)))
@@ -194,6 +196,7 @@ def test_the_history_has_every_run_newest_first(repo: Repo) -> None:
     assert noted(repo) == ["run2", "run1", "run0"]
 
 
+@pytest.mark.slow
 def test_suites_do_not_meet(repo: Repo) -> None:
     commit = repo.git("rev-parse", "main")
     save(repo, made("one", commit))
@@ -226,6 +229,7 @@ def test_another_name_is_told_apart_by_a_digest(suite: str) -> None:
     assert "+" in folder_of(suite)
 
 
+@pytest.mark.slow
 def test_a_commit_keeps_only_so_many_runs(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(branch_store, "MAX_PER_COMMIT", 2)
     commit = repo.git("rev-parse", "main")
@@ -234,6 +238,7 @@ def test_a_commit_keeps_only_so_many_runs(repo: Repo, monkeypatch: pytest.Monkey
     assert ids(repo) == noted(repo) == ["run2", "run1"]
 
 
+@pytest.mark.slow
 def test_the_badge_shows_the_newest_run_of_the_base_branch(repo: Repo, hub: Path) -> None:
     def message() -> str:
         return str(json.loads(held(hub, "suites/suite/badge.json"))["message"])
@@ -295,6 +300,7 @@ def test_without_the_remote_the_branch_is_one_of_the_clone(tmp_path: Path) -> No
     assert repo.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_runs_that_were_stored_before_there_was_a_remote_are_pushed_with_the_next(
     tmp_path: Path, hub: Path
 ) -> None:
@@ -369,6 +375,7 @@ def test_several_save_at_the_same_time_and_none_is_lost(repo: Repo) -> None:
     assert sorted(noted(repo)) == [f"run{number}" for number in range(6)]
 
 
+@pytest.mark.slow
 def test_two_clones_without_a_common_commit_store_in_one_branch(repo: Repo, hub: Path) -> None:
     other = Repo(repo.folder.parent / "other", "trunk")
     other.git("remote", "add", "origin", hub.as_uri())
@@ -401,6 +408,7 @@ def test_a_push_that_is_refused_twice_goes_through(repo: Repo, hub: Path) -> Non
     assert noted(repo) == ["one"]
 
 
+@pytest.mark.slow
 def test_a_push_is_not_tried_for_ever(
     repo: Repo, hub: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -562,6 +570,7 @@ def damaged(repo: Repo) -> Iterator[str]:
 FILE = f"suites/suite/runs/{'a' * 40}.json"
 
 
+@pytest.mark.slow
 def test_a_file_of_runs_that_is_broken_is_never_overwritten(
     repo: Repo, hub: Path, tmp_path: Path
 ) -> None:
@@ -618,12 +627,14 @@ def run_files(hub: Path) -> list[int]:
     return [int(Path(each).stem, 16) for each in files(hub) if "/runs/" in each]
 
 
+@pytest.mark.slow
 def test_the_newest_stay(five: Repo, hub: Path) -> None:
     assert STORE.prune("suite", 2, context(five)) == 3
     assert noted(five) == ids(five) == ["run4", "run3"]
     assert run_files(hub) == [1, 2]
 
 
+@pytest.mark.slow
 def test_what_a_change_is_compared_with_stays_before_newer_runs(repo: Repo) -> None:
     repo.git("checkout", "--quiet", "main")
     for number, rev in enumerate(["main", "main~1", "change", "change", "change"]):

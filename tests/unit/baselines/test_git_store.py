@@ -167,15 +167,19 @@ def test_what_is_broken_is_named_with_its_commit_and_line(repo: Repo) -> None:
     assert found.startswith(f"{commit[:12]}:base.json:2: expected an object, found 5 (this is read")
 
 
-def test_a_file_that_a_partial_clone_lacks_is_not_taken_for_none(
-    repo: Repo, tmp_path: Path
-) -> None:
-    commit = repo.commit("runs", **{"base.json": "{}"})
+def test_a_file_that_a_partial_clone_lacks_is_fetched(repo: Repo, tmp_path: Path) -> None:
+    began = save(repo, "on-main")
     repo.on("change").commit("d", **{"base.json": "[]"})
     repo.git("config", "uploadpack.allowFilter", "true")
     partial = clone(repo.folder, tmp_path / "partial", "--filter=blob:none", "--branch=change")
-    said = refusal(partial.folder, GitStore(path="base.json", base="main"))
-    assert said.startswith(f"{commit[:12]}:base.json: is missing from this partial clone")
+    store = GitStore(path="base.json", base="main")
+    assert ids(partial.folder, store) == ["on-main"]
+
+    partial.git("remote", "set-url", "origin", str(tmp_path / "gone"))
+    said = refusal(partial.folder, store)
+    lacks = f"the clone lacks files of the merge base {began[:7]}, and it cannot be fetched: "
+    assert said.startswith(f"the baseline was not loaded: {lacks}")
+    assert said.endswith("; check out without `filter`")
 
 
 def test_a_folder_is_no_baseline(repo: Repo) -> None:
@@ -200,16 +204,18 @@ def test_what_is_too_long_is_not_read(repo: Repo, monkeypatch: pytest.MonkeyPatc
     assert refusal(repo.folder).startswith(found)
 
 
-def test_in_a_shallow_clone_it_is_said_what_is_missing(repo: Repo, tmp_path: Path) -> None:
+def test_what_a_shallow_clone_lacks_is_fetched(repo: Repo, tmp_path: Path) -> None:
     began = save(repo, "on-main")
     repo.commit("d")
     shallow = clone(repo.folder, tmp_path / "shallow", "--depth=1")
+    assert ids(shallow.folder) == ["on-main"]
+
+    shallow.git("remote", "remove", "origin")
+    lacks = f"the clone lacks the merge base {began[:7]}, and it cannot be fetched"
     assert refusal(shallow.folder) == (
-        f"the baseline was not loaded: the commit to compare with, {began[:12]}, "
-        "is not in this clone (check out with `fetch-depth: 0`, or fetch it)"
+        f"the baseline was not loaded: {lacks}: the clone has no remote; "
+        "check out with `fetch-depth: 0`"
     )
-    deeper = clone(repo.folder, tmp_path / "deeper", "--depth=2")
-    assert ids(deeper.folder) == ["on-main"]
 
 
 def test_a_change_cannot_bring_its_own_runs_where_the_base_branch_is_missing(

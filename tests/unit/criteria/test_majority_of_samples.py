@@ -102,6 +102,7 @@ def least(outcomes: tuple[str, ...]) -> int:
 # --- One label, two labels --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", range(1, 7))
 def test_the_verdict_is_that_of_all_samples_and_no_draw_is_in_vain(samples: int):
     async def work() -> list[Any]:

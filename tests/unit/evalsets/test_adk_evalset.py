@@ -522,6 +522,7 @@ def test_a_file_full_of_different_mistakes_is_not_read_to_its_end(tmp_path: Path
     assert found[-1] == "1001: eval_cases[999]: expected an object, found 'case 999'"
 
 
+@pytest.mark.slow
 def test_many_warnings_take_no_time(tmp_path: Path) -> None:
     cases = [{**CASE, "eval_id": f"{n}", "rubric": 1} for n in range(5_000)]
     found = opened(tmp_path, in_lines(",\n".join(map(json.dumps, cases))))

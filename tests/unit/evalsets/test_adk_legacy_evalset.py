@@ -268,6 +268,7 @@ def test_an_id_is_there_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_conversation_of_thousands_of_turns_takes_no_time(tmp_path: Path) -> None:
     turns = [{"query": "x", "odd": n} for n in range(2_000)]
     legacy = opened(AdkLegacy(), tmp_path, [{"name": "a", "data": turns}])

@@ -775,6 +775,7 @@ def test_a_run_that_gets_worse_step_by_step_fails_once_and_for_all(count, choice
     assert {*outcomes} == {"passed", "failed"}
 
 
+@pytest.mark.slow
 @settings(patient, max_examples=60)
 @given(suites(), st.randoms(use_true_random=False))
 def test_the_order_of_cases_and_criteria_changes_nothing(suite: Suite, random: Random):

@@ -295,6 +295,7 @@ def rate_of(tries: int, rate: float, finds: Callable[[], bool]) -> None:
     assert hits / tries <= rate + 3.1 * (rate * (1 - rate) / tries) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solid", some([0.8, 0.5, 0.95], 1))
 def test_repeats_that_always_agree_with_each_other_are_no_more_than_one(solid):
     random = Random(f"agree{solid}")

@@ -167,6 +167,7 @@ def listed(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 @pytest.mark.parametrize("entry", ["shop_criteria", "shop_criteria:Polite"])
 def test_a_plugin_of_an_installed_distribution_is_found(tmp_path: Path, entry: str) -> None:
@@ -177,6 +178,7 @@ def test_a_plugin_of_an_installed_distribution_is_found(tmp_path: Path, entry: s
     assert "adk/response_match_score" in names
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_a_plugin_that_cannot_be_loaded_is_no_bug_of_ours(tmp_path: Path) -> None:
     installed(tmp_path, "shop_critria")

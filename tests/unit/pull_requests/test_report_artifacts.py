@@ -184,6 +184,7 @@ def test_what_would_fill_a_comment_with_noise_is_refused(where: str, most: int) 
     assert f"{where}: is longer than {most}" in refused(packed(value))
 
 
+@pytest.mark.slow
 def test_more_entries_or_values_than_any_report_has_are_refused() -> None:
     assert "has 20,001 entries" in refused(packed(changed(history=[1] * 20_001)))
     lists = [[1] * 200] * 2_600

@@ -99,6 +99,7 @@ def test_a_template_replaces_what_is_above_the_cases(tmp_path: Path) -> None:
     assert base64.b64encode(digest).decode() in text
 
 
+@pytest.mark.slow
 @pytest.mark.processes
 def test_a_template_cannot_show_a_text_as_markup(tmp_path: Path) -> None:
     report = make_report(TEXT)

@@ -757,6 +757,7 @@ def test_documents_fit_whatever_the_size_of_values(count: int) -> None:
     assert whole(comment(report))
 
 
+@pytest.mark.slow
 def test_documents_fit_whatever_the_length_of_names_and_the_number_of_criteria() -> None:
     name = "|<" * 500_000
     groups = tuple(
@@ -810,6 +811,7 @@ TEXT = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(texts=st.lists(TEXT, min_size=8, max_size=8))
 def test_nothing_in_a_report_is_live(texts: Sequence[str]) -> None:

@@ -35,6 +35,7 @@ def test_our_template_taken_for_theirs_makes_the_same(
     assert made(tmp_path, ours(f"{name}.md.j2"), report, kind) == expected
 
 
+@pytest.mark.slow
 def test_the_first_line_is_ours_and_no_template_writes_one(tmp_path: Path) -> None:
     report = compared_in_full(make_report("refunds fail 0.2 was 0.9"))
     text = made(
@@ -102,6 +103,7 @@ def test_a_configuration_names_a_template_by_a_path_from_its_folder(project: Pro
     assert project.read("comment.md") == f"{marker('shop')}\nMine: passed\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["validate", "plan", "run"])
 def test_a_template_that_is_wrong_stops_before_anything_is_run(
     project: Project, command: str

@@ -236,6 +236,7 @@ raise ValueError(json.dumps([os.getuid(), left.pid, *map(tried, (
 """
 
 
+@pytest.mark.slow
 @needs_root
 @pytest.mark.parametrize(
     ("setup", "may_create"), [("()", "PermissionError"), ("[['/bin/true']]", "done")]

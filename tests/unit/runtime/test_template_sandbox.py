@@ -166,6 +166,7 @@ def test_a_template_takes_from_no_file_but_ours(tag: str, name: str) -> None:
     assert refused("{% " + tag.format(name) + " %}").startswith(f"there is no template {name!r}")
 
 
+@pytest.mark.slow
 def test_a_template_names_what_it_takes_from() -> None:
     source = "{% set name = '/etc/' ~ 'passwd' %}{% include name %}"
 
@@ -224,6 +225,7 @@ def test_a_template_is_not_waited_for_forever(monkeypatch: pytest.MonkeyPatch) -
         filled(NESTED, most=10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -237,6 +239,7 @@ def test_depth_and_ranges_have_an_end(source: str, message: str) -> None:
     assert not refused(source).endswith(".")
 
 
+@pytest.mark.slow
 def test_a_text_has_an_end() -> None:
     endless = "{% for a in range(99999) %}{% for b in range(99999) %}aaaa{% endfor %}{% endfor %}"
     with pytest.raises(TooLongError):

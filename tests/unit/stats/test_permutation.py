@@ -130,6 +130,7 @@ samples = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     st.one_of(

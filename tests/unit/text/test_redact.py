@@ -216,6 +216,7 @@ def test_what_is_left_of_a_secret_where_a_text_was_cut_is_found(text: str, clean
     assert Secrets({"API_KEY": "sk-live-0123456789abcdef"}).text(text) == cleaned
 
 
+@pytest.mark.slow
 def test_a_hundred_secrets_and_a_long_text_take_as_many_steps_as_there_are_secrets() -> None:
     secrets = Secrets(
         {f"S{number}_KEY": f"{number:03}-secret-{number:03}" for number in range(100)}
