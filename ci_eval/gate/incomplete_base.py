@@ -16,6 +16,8 @@ from ci_eval.stats.permutation import Permuted, permute
 
 _WORSE = 0.05
 """P-value up to which one of two runs is considered worse than the other."""
+_CLEARLY = 0.005
+"""The same, if the other run then decides by itself: an unlucky merge base must not block."""
 _DRAWS = 2_000
 _WAY_OUT = "let the agent's `setup` create what it needs"
 _WORSE_THAN_CHANGE = "and worse than this change, so its work tree may lack files"
@@ -54,7 +56,11 @@ def checked_arms(
     both = [(each, arms[each.key]) for each in groups if each.tested and each.key in arms]
     if not is_stored:
         return CheckedArms(arms, doubt=_doubt_alone([arm for _, arm in both], lacked, copied))
-    worse = {group.key for group, arm in both if _is_worse_than_change(arm, steady=group.steady)}
+    worse = {
+        group.key
+        for group, arm in both
+        if _is_worse_than_change(arm, steady=group.steady, level=_CLEARLY)
+    }
     short = {
         group.key
         for group, arm in both
@@ -84,7 +90,7 @@ def _with_copies(copied: Sequence[str]) -> str:
 
 def _doubt_alone(arms: Sequence[Group], lacked: Sequence[str], copied: Sequence[str]) -> str:
     """Return the doubt about a merge base without stored runs."""
-    if lacked and any(_fails_most(arm) or _is_worse_than_change(arm, steady=False) for arm in arms):
+    if lacked and any(_fails_most(arm) or _is_worse_than_change(arm) for arm in arms):
         return f"it did badly, {_LACKS}: {listed(lacked)}; {_WAY_OUT}"
     if copied and any(_passes_nowhere(arm) for arm in arms):
         return f"no case passed with it, either, {_with_copies(copied)}"
@@ -104,14 +110,14 @@ def _excuses(group: Group, arm: Group) -> bool:
     return group.drop >= group.least or bool(arm_breaks([group], [arm], 1.0)[0].in_base)
 
 
-def _is_worse_than_change(arm: Group, *, steady: bool) -> bool:
+def _is_worse_than_change(arm: Group, *, steady: bool = False, level: float = _WORSE) -> bool:
     """Return True if the merge base did worse in this job than the change.
 
     In a `steady` history, a single case is enough.
     """
     if steady and (arm.differences > ROUNDING * arm.scale).any():
         return True
-    return bool(arm.pairs) and -arm.drop >= arm.least and _test(arm).upper <= _WORSE
+    return bool(arm.pairs) and -arm.drop >= arm.least and _test(arm).upper <= level
 
 
 def _test(group: Group) -> Permuted:
