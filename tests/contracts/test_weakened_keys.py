@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from support.run_language import meta
+from support.slow_params import some
 
 from ci_eval.config.config_schema import (
     Acceptance,
@@ -483,7 +484,7 @@ def described(path: Path, context: RunContext) -> RunMeta:
     )
 
 
-@pytest.mark.parametrize("compared", [False, True])
+@pytest.mark.parametrize("compared", some([False, True], 1))
 @pytest.mark.parametrize("key", CHANGES)
 def test_a_change_that_may_turn_a_block_into_a_pass_is_told(key, compared, context):
     change = CHANGES[key]

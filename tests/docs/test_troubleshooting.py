@@ -57,6 +57,7 @@ def messages() -> dict[str, str]:
     return {each.text: each.place for each in collect()}
 
 
+@pytest.mark.slow
 def test_every_message_is_explained(messages: dict[str, str]) -> None:
     unexplained = {
         text: place
@@ -66,6 +67,7 @@ def test_every_message_is_explained(messages: dict[str, str]) -> None:
     assert unexplained == {}
 
 
+@pytest.mark.slow
 def test_what_the_page_explains_are_messages(messages: dict[str, str]) -> None:
     said = [entry for entry in ENTRIES if not any(explains(entry, text) for text in messages)]
     assert said == []
@@ -85,6 +87,7 @@ def test_no_message_is_explained_twice() -> None:
     assert len(ENTRIES) == len(set(ENTRIES))
 
 
+@pytest.mark.slow
 def test_each_exception_is_still_needed(messages: dict[str, str]) -> None:
     assert NOT_TOLD.keys() <= messages.keys()
 

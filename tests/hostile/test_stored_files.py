@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.project import CASES, Project
+from support.slow_params import some
 
 from ci_eval.records.bounds import MAX_REPEAT, MAX_ROUND
 
@@ -50,8 +52,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize(
-    ("field", "number"),
-    [(field, number) for field in ("round", "repeat") for number in HUGE] + [("attempts", -1)],
+    ("field", "number"), some([("attempts", -1), *product(("round", "repeat"), HUGE)], 3)
 )
 @pytest.mark.parametrize("file", COMMANDS)
 def test_a_count_that_cannot_be_is_refused_before_anything_is_made_of_it(

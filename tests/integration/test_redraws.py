@@ -12,7 +12,8 @@ from support.commands import Ended
 from support.documents import essence
 from support.git_suites import CONFIG, Suite
 from support.model_projects import CHAT
-from support.slow_params import some
+
+pytestmark = pytest.mark.slow
 
 ONE_BREAKS = """\
 def answer(text):
@@ -92,7 +93,6 @@ def merged(suite: Suite) -> Ended:
     ],
     ids=["a case breaks", "many scores fall", "nothing is stored", "without the merge base"],
 )
-@pytest.mark.slow
 def test_a_redraw_decides_what_the_merge_decides_by_itself(suite, code, config, first):
     in_doubt(suite, code, config)
     whole = suite.ci_eval("run", "--out", "whole")
@@ -126,7 +126,6 @@ agents:
 """
 
 
-@pytest.mark.slow
 def test_a_job_that_runs_no_agent_needs_none_of_their_keys(suite):
     with serving(far := Far()):
         config = CONFIG.replace("store: file", "store: merge_base")
@@ -158,7 +157,6 @@ def answer(text):
 )
 
 
-@pytest.mark.slow
 def test_a_job_that_only_plans_needs_no_key_of_models(suite):
     models = "models: {mode: auto, cassette: models.jsonl}"
     config = LENIENT.replace("store: file", "store: merge_base")
@@ -177,7 +175,6 @@ def test_a_job_that_only_plans_needs_no_key_of_models(suite):
     assert decided == [1, 1]
 
 
-@pytest.mark.slow
 def test_what_was_left_in_doubt_is_not_green_and_decides_nothing(redrawn, tmp_path):
     suite = copy_of(redrawn, tmp_path)
     for each in (suite.folder / "shards").glob("again*"):
@@ -199,7 +196,6 @@ def test_what_was_left_in_doubt_is_not_green_and_decides_nothing(redrawn, tmp_pa
     assert sum(each["trials"] for each in shown["shards"]) == 12
 
 
-@pytest.mark.slow
 def test_without_a_doubt_no_redraw_is_planned(suite, tmp_path):
     in_doubt(suite, "def answer(text):\n    return 'yes'\n")
     made = suite.ci_eval("plan", "--shards", "3", "--out", "redraw.json")
@@ -213,7 +209,6 @@ def test_without_a_doubt_no_redraw_is_planned(suite, tmp_path):
     assert "matrix" not in outputs.read_text()
 
 
-@pytest.mark.slow
 def test_a_missing_shard_of_a_redraw_is_named_and_never_passes(redrawn, tmp_path):
     suite = copy_of(redrawn, tmp_path)
     shutil.rmtree(suite.folder / "shards/again1-2")
@@ -225,7 +220,6 @@ def test_a_missing_shard_of_a_redraw_is_named_and_never_passes(redrawn, tmp_path
     assert report["meta"]["missing_shards"] == ["2/3 of redraw 1"]
 
 
-@pytest.mark.slow
 def test_the_same_report_of_a_redraw_twice_counts_once(redrawn, tmp_path):
     suite = copy_of(redrawn, tmp_path)
     shutil.copytree(suite.folder / "shards/again1-1", suite.folder / "shards/copy")
@@ -281,23 +275,19 @@ def without_the_first_run(suite: Suite) -> None:
         shutil.rmtree(suite.folder / f"shards/{number}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
-    some(
-        [
-            (of_another_first_run, "it confirms reports other than those being merged"),
-            (of_one_shard_again, "is another run of the same shard\npass only one of them"),
-            (of_one_merge_base_edited, "is another run of the same shard\npass only one of them"),
-            (with_another_trial, "its trials are not those that the verdict needs"),
-            (with_two_plans, "its cases were assigned differently"),
-            (with_another_number, "there is a report of redraw 2, but none of redraw 1"),
-            (without_a_result, "no shard has a result for bot on smoke/"),
-            (without_its_results, "no shard has a result for bot on smoke/"),
-            (without_the_first_run, "there is a report of redraw 1, but none of the shards"),
-        ],
-        2,
-    ),
+    [
+        (of_another_first_run, "it confirms reports other than those being merged"),
+        (of_one_shard_again, "is another run of the same shard\npass only one of them"),
+        (of_one_merge_base_edited, "is another run of the same shard\npass only one of them"),
+        (with_another_trial, "its trials are not those that the verdict needs"),
+        (with_two_plans, "its cases were assigned differently"),
+        (with_another_number, "there is a report of redraw 2, but none of redraw 1"),
+        (without_a_result, "no shard has a result for bot on smoke/"),
+        (without_its_results, "no shard has a result for bot on smoke/"),
+        (without_the_first_run, "there is a report of redraw 1, but none of the shards"),
+    ],
 )
 def test_a_redraw_that_does_not_fit_is_refused(redrawn, tmp_path, change, message):
     suite = copy_of(redrawn, tmp_path)
@@ -309,7 +299,6 @@ def test_a_redraw_that_does_not_fit_is_refused(redrawn, tmp_path, change, messag
     assert message in ended.err
 
 
-@pytest.mark.slow
 def test_no_plan_is_left_by_a_merge_that_fails(redrawn, tmp_path):
     suite = copy_of(redrawn, tmp_path)
     of_one_shard_again(suite)
@@ -328,7 +317,7 @@ def test_a_plan_of_a_redraw_is_of_one_commit(redrawn, tmp_path):
     assert "create a new plan: `ci-eval merge REPORT… --redraw-plan FILE`" in ended.err
 
 
-@pytest.mark.parametrize("change", some(["more", "fewer", "unknown", "twice", "endless"], 1))
+@pytest.mark.parametrize("change", ["more", "fewer", "unknown", "twice", "endless"])
 def test_a_plan_of_a_redraw_that_was_edited_is_refused(redrawn, tmp_path, change):
     suite = copy_of(redrawn, tmp_path)
     plan = plan_of(suite)
@@ -385,7 +374,7 @@ def test_a_redraw_of_an_earlier_attempt_does_not_count(redrawn, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "gate", some(["confirm: off", "mode: threshold", "on_inconclusive: warn", "rerun_budget: 1"], 1)
+    "gate", ["confirm: off", "mode: threshold", "on_inconclusive: warn", "rerun_budget: 1"]
 )
 def test_a_suite_that_never_confirms_has_no_redraw(suite, gate):
     suite.begin(4)
@@ -405,7 +394,6 @@ def test_recordings_and_suites_without_a_baseline_have_no_redraw(suite):
     assert "has nothing to plan: every agent replays a recording" in planned(suite).err
 
 
-@pytest.mark.slow
 def test_a_redraw_is_not_resumed_over_a_shard_of_the_first_run(redrawn, tmp_path):
     suite = copy_of(redrawn, tmp_path)
     shard = ("--shard", "1/3", "--resume", "--plan", "redraw.json")

@@ -277,9 +277,8 @@ EDITS = [
 ]
 
 
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit[3])
-def test_a_report_that_was_edited_is_refused(divided, tmp_path, edit):
-    file, old, new, message = edit
+@pytest.mark.parametrize(("file", "old", "new", "message"), some(EDITS, 4))
+def test_a_report_that_was_edited_is_refused(divided, tmp_path, *, file, old, new, message):
     suite = copy_of(divided, tmp_path)
     path = suite.folder / "shards" / file
     assert old in path.read_text()

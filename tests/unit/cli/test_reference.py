@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -203,12 +204,17 @@ def test_a_measure_takes_no_threshold_in_the_schema_either() -> None:
     assert criteria["tool_call_count_v1"]["anyOf"][0] == {"type": "null"}
 
 
-def allowed(section: dict[str, Any]) -> bool:
-    """Return True if the schema allows a configuration with these keys."""
+@cache
+def validator() -> Any:
     import jsonschema_rs
 
+    return jsonschema_rs.validator_for(SCHEMA)
+
+
+def allowed(section: dict[str, Any]) -> bool:
+    """Return True if the schema allows a configuration with these keys."""
     base = {"agents": {"a": {"recorded": "t.jsonl"}}, "evalsets": {"e": "e.json"}}
-    return jsonschema_rs.validator_for(SCHEMA).is_valid({**base, **section})
+    return bool(validator().is_valid({**base, **section}))
 
 
 def loadable(section: dict[str, Any], folder: Path) -> bool:

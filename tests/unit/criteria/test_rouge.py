@@ -4,13 +4,13 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rouge_score import rouge_scorer  # noqa: TID253  # a reference of this file
 
 from ci_eval.criteria import _rouge
 
@@ -53,10 +53,16 @@ def test_every_recorded_answer_of_adk_is_given_again_to_the_last_bit(
     assert differing == []
 
 
+@cache
+def reference_scorer() -> Any:
+    from rouge_score import rouge_scorer  # slow to import, and every process collects this file
+
+    return rouge_scorer.RougeScorer(["rouge1"], use_stemmer=True)
+
+
 @given(texts, texts)
 def test_adk_2_3_scores_as_the_rouge_score_package_does(candidate: str, reference: str) -> None:
-    scorer = rouge_scorer.RougeScorer(["rouge1"], use_stemmer=True)
-    expected = scorer.score(reference, candidate)["rouge1"].fmeasure
+    expected = reference_scorer().score(reference, candidate)["rouge1"].fmeasure
     assert _rouge.rouge1_f(candidate, reference, rules="adk@2.3") == expected
 
 

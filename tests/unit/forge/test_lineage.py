@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.git_repositories import ENV, Repo, clone
+from support.slow_params import some
 
 from ci_eval.forge.lineage import (
     Lineage,
@@ -333,8 +334,11 @@ def test_the_head_of_a_pull_request_alone_is_compared_with_the_commit_of_the_eve
 
 @pytest.mark.parametrize(
     "payload",
-    [{"pull_request": {"base": {"sha": sha}}} for sha in ("--all", "HEAD", "a" * 39, 5, None)]
-    + [{"pull_request": 5}, {"pull_request": {"base": "main"}}],
+    some(
+        [{"pull_request": {"base": {"sha": sha}}} for sha in ("--all", "HEAD", "a" * 39, 5, None)]
+        + [{"pull_request": 5}, {"pull_request": {"base": "main"}}],
+        3,
+    ),
 )
 def test_an_event_names_a_commit_or_nothing(
     origin: Repo, tmp_path: Path, payload: dict[str, Any]

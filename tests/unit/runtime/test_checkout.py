@@ -11,6 +11,8 @@ from ci_eval.runtime.checkout import check_out, copy_untracked, untracked
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.git import GitError
 
+pytestmark = pytest.mark.processes
+
 ALLOWED = ("-c", "protocol.file.allow=always")
 
 

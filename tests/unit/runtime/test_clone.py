@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.git_repositories import ENV, Repo, make_hub
 from support.git_repositories import clone as cloned
+from support.slow_params import some
 
 from ci_eval.baselines import _data_branch
 from ci_eval.baselines._data_branch import Change, opened
@@ -334,7 +335,7 @@ def attack(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     assert not made.mark.exists()
 
 
-@pytest.mark.parametrize("plant", HARMLESS)
+@pytest.mark.parametrize("plant", some(HARMLESS, 6))
 def test_nothing_that_was_planted_runs_or_hides_the_clone(
     attack: Attack, plant: Callable[[Attack], None]
 ) -> None:
