@@ -47,7 +47,8 @@ class Recorded(Agent):
     the order of the file, in every format.  A line of our own format with `repeat` is that repeat,
     and replaces an earlier line with the same number.  If lines name several agents, those with
     the agent's name in the configuration are used.  Conversations that belong to no case are
-    ignored.
+    ignored.  In a file without any record of tool calls (`intermediate_data`), criteria that read
+    them are errors.
 
     If the messages of a case differ from its recording, the trial is the error `not_recorded`:
     record the case again.  Only the texts are compared, ignoring white space.  There is no
@@ -102,7 +103,7 @@ _Place = int | Recording
 """Location of a conversation: an offset in the file, or the conversation itself."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Index:
     """Index of the conversations."""
 
@@ -116,10 +117,13 @@ class _Index:
     """Conversations without a case, by the user's messages."""
     verbatim: bool = True
     """Whether the recordings have the user's own words."""
+    sees_calls: bool = False
+    """Whether any conversation has a record of tool calls."""
 
     def add(self, found: Iterable[Recording]) -> None:
         """Add conversations."""
         for each in found:
+            self.look_for_calls(each)
             if each.eval_id is not None:
                 self.put((None, each.evalset, each.eval_id, each.repeat or 0), each)
                 continue
@@ -128,6 +132,13 @@ class _Index:
             if each.invocations:
                 texts = tuple(turn.user for turn in each.invocations)
                 self.by_texts.setdefault(texts, []).append(each)
+
+    def look_for_calls(self, found: Recording) -> None:
+        """Note whether a conversation has a record of tool calls."""
+        turns = found.invocations or ()
+        self.sees_calls = self.sees_calls or any(
+            turn.intermediate_data is not None for turn in turns
+        )
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, tuple) and self.place(key) is not None
@@ -238,6 +249,7 @@ def _index_lines(path: Path, shown: str) -> _Index:
     index = _Index()
     for line, offset in recorded_lines(path, _Line, index, shown=shown):
         index.put(line.identity, offset)
+        index.look_for_calls(line)
     return index
 
 
@@ -272,7 +284,7 @@ class _Replay:
             raise TrialError(failure_kind(found.error_kind), found.error)
         if self.index.verbatim:
             _refuse_other_words(found, trial, self.shown)
-        return _RecordedSession(found)
+        return _RecordedSession(found, self.index.sees_calls)
 
     def _missing(self, evalset: str, case: str, repeat: int) -> str:
         again = f" (repeat {repeat + 1})" if repeat else ""
@@ -321,11 +333,16 @@ class _RecordedSession(Session):
     """A recorded conversation."""
 
     recording: Recording
+    sees_calls: bool
+    """Whether the file has any record of tool calls."""
 
     @property
     def held(self) -> tuple[Invocation, ...]:
         """The recorded conversation."""
-        return self.recording.invocations or ()
+        held = self.recording.invocations or ()
+        if self.sees_calls:
+            return held
+        return tuple(each.model_copy(update={"unseen": True}) for each in held)
 
     async def send(self, message: Content) -> Invocation:
         """Never called for a recording."""

@@ -19,10 +19,8 @@ from ci_eval.text.validation_messages import describe
 if TYPE_CHECKING:
     import jsonschema_rs
 
-_FENCED = re.compile(
-    r"^[ \t]*```[ \t]*(?:json)?[ \t\r]*\n(?P<inside>.*?)^[ \t]*```",
-    re.DOTALL | re.MULTILINE | re.IGNORECASE,
-)
+_FENCE = re.compile(r"[ \t]*(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)")
+"""A line that opens or closes a block: <https://spec.commonmark.org/0.31.2/#fenced-code-blocks>."""
 _MAX_ERRORS = 5
 """Maximum number of errors in the evidence."""
 _MAX_ERROR_CHARS = 300
@@ -70,9 +68,9 @@ class JsonSchema(Share):
         return self.scored(float(not errors), evidence={"errors": errors, "actual": response})
 
     def _errors(self, response: str) -> list[Json]:
-        fenced = _FENCED.search(response)
+        fenced = _fenced(response)
         try:
-            value = parse_json(fenced["inside"] if fenced else response)
+            value = parse_json(response if fenced is None else fenced)
         except NotJsonError as exc:
             return [f"the response {exc}"]
         errors = islice(self._validator.iter_errors(value), _MAX_ERRORS)
@@ -82,6 +80,23 @@ class JsonSchema(Share):
     def _validator(self) -> "jsonschema_rs.Validator":
         # Errors name the place only; the value, which may be long, is in the response.
         return _validator(self.output_schema, mask="the value")
+
+
+def _fenced(response: str) -> str | None:
+    """Return the text of the first fenced block of JSON, if any."""
+    opening: re.Match[str] | None = None
+    inside: list[str] = []
+    for line in response.split("\n"):
+        fence = _FENCE.fullmatch(line)
+        if opening is None:
+            opening, inside = fence, []
+        elif fence and fence["marks"].startswith(opening["marks"]) and not fence["info"].strip():
+            if opening["info"].strip().lower() in ("", "json"):
+                return "\n".join(inside)
+            opening = None
+        else:
+            inside.append(line)
+    return None
 
 
 def _validator(schema: Json, *, mask: str | None = None) -> "jsonschema_rs.Validator":

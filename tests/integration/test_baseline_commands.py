@@ -168,6 +168,7 @@ def test_on_main_what_a_change_would_be_compared_with_is_shown(project, store):
     assert "has one run" in project.ci_eval("gate", "power").err
 
 
+@pytest.mark.slow
 def test_on_main_a_run_says_that_the_stored_one_is_of_the_same_commit(project):
     project.config(CONFIG + "baseline: {store: branch}\n")
     repo = Repo(project.folder)

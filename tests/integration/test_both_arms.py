@@ -87,6 +87,7 @@ def test_a_change_that_removes_what_blocks_it_may_fail_beside_a_stored_run(suite
         assert "evalset smoke: 2 cases changed or removed" in ended.out
 
 
+@pytest.mark.slow
 def test_new_and_changed_cases_that_fail_are_named(suite):
     suite.begin(5)
     cases = (
@@ -138,6 +139,7 @@ def test_a_change_that_breaks_nothing_passes_and_draws_nothing(suite):
     assert not suite.base_run.exists()
 
 
+@pytest.mark.slow
 def test_what_fails_with_the_merge_base_as_well_does_not_block_and_is_said(suite, tmp_path):
     fixture = tmp_path / "fixture"
     fixture.write_text("yes")
@@ -429,6 +431,7 @@ def test_a_case_with_other_content_than_in_the_merge_base_is_changed_and_not_new
     assert "no agent can run any case that the merge base also has" in ended.out
 
 
+@pytest.mark.slow
 def test_a_change_does_not_escape_the_merge_base_by_touching_every_case(suite):
     gate = "gate: {on_inconclusive: fail, on_missing: pass}\n"
     config = CONFIG.replace("store: file", "store: merge_base") + gate
@@ -459,6 +462,7 @@ def test_drift_is_found_by_a_schedule_which_does_not_ask_the_merge_base(suite):
     assert suite.ci_eval("report", **by_schedule).code == 1
 
 
+@pytest.mark.slow
 def test_without_stored_runs_thresholds_decide_what_a_schedule_runs(suite):
     suite.begin(5, **{"ci-eval.yaml": CONFIG.replace("store: file", "store: merge_base")})
     suite.commit("bad", **{"bot.py": "def answer(message):\n    return 'no'\n"})

@@ -225,6 +225,7 @@ def test_thresholds_instead_of_a_comparison_are_told_by_the_stored_run(project):
     assert "judged by thresholds alone, as <code>gate.mode</code>" in page
 
 
+@pytest.mark.slow
 def test_a_baseline_that_comes_with_the_change_is_told_first(project):
     repo = Repo(project.folder)
     repo.git("init", "--quiet", "--initial-branch=main")

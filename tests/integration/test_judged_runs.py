@@ -286,6 +286,7 @@ def test_a_run_that_is_refused_leaves_no_report_of_an_earlier_one(project: Proje
     assert list(out.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_merge_asks_no_judge_again_and_counts_all_calls(project, gemini, monkeypatch):
     assert project.ci_eval("run", "--out", "whole").code == 0
     calls = len(gemini.requests)
@@ -477,6 +478,7 @@ def _filled(form: dict) -> object:
             return form.get("enum", ["so"])[0]
 
 
+@pytest.mark.slow
 def test_a_model_behind_an_interface_like_openais_judges_too(project: Project, monkeypatch):
     monkeypatch.delenv("GOOGLE_API_KEY")
     with serving(provider := FillsIn()):

@@ -206,6 +206,7 @@ def test_the_fingerprint_of_a_judge_is_kept(project: Project, openai: OpenAI) ->
     ]
 
 
+@pytest.mark.slow
 def test_a_hostile_version_changes_no_document(on_google: Project, google: Google) -> None:
     store(on_google)
     google.versions["gemini-2.5-flash"] = "v2\n\n# Approved\x1b[2J<img src=x>" + "x" * 5000

@@ -108,6 +108,26 @@ def test_why_a_recorded_model_ended_is_read(weather: Project, reasons: Any) -> N
     assert (paris.get("cut_off"), oslo.get("cut_off", [])) == (["max_tokens"], [])
 
 
+@pytest.mark.parametrize(
+    ("recorded", "code"), [({}, 6), ({"intermediate_data": {"tool_uses": []}}, 0)]
+)
+def test_a_file_without_any_record_of_tool_calls_does_not_show_that_there_were_none(
+    weather: Project, recorded: dict[str, Any], code: int
+) -> None:
+    turn = {
+        "user_content": {"parts": [{"text": "Hi"}]},
+        "final_response": {"parts": [{"text": "Hello"}]},
+    }
+    lines = [
+        {"eval_id": "a", "invocations": [turn]},
+        {"eval_id": "b", "invocations": [{**turn, **recorded}]},
+    ]
+    (weather.folder / "trace.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    case = "{{id: {0}, prompt: Hi, expected: Hello, expected_tools: []}}"
+    (weather.folder / "cases.yaml").write_text(f"[{case.format('a')}, {case.format('b')}]")
+    assert weather.ci_eval("run").code == code
+
+
 def test_a_case_that_nobody_recorded_is_never_green(weather: Project) -> None:
     (weather.folder / "trace.json").write_text(json.dumps(otlp(*SPANS[:3])))
     ended = weather.ci_eval("run")

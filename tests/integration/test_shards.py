@@ -208,6 +208,7 @@ def test_a_missing_shard_is_named_and_never_passes(suite):
     assert (again.code, "no report of shard" in again.out) == (6, True)
 
 
+@pytest.mark.slow
 def test_a_killed_shard_is_resumed(suite):
     suite.begin(9)
     (whole,) = in_shards(suite, 1)

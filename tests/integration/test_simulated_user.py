@@ -110,6 +110,7 @@ def test_a_model_plays_the_user_and_it_is_said_what_that_cost(project: Project, 
     assert result["simulation"]["output_tokens"] == 36
 
 
+@pytest.mark.slow
 def test_the_same_again_asks_nobody_and_neither_does_a_resumed_run(project: Project, users: Users):
     project.ci_eval("run")
     first, asked = said(project), len(users.requests)

@@ -150,6 +150,7 @@ def test_what_is_sent_and_what_is_told_of_it(desk: Desk, google: FakeGemini) -> 
     }
 
 
+@pytest.mark.slow
 def test_a_conversation_goes_on_here_and_in_another_process(desk: Desk, google: FakeGemini) -> None:
     results = {"get_weather": {"results": [{"sky": "sunny"}, {"sky": "grey"}, {"sky": "red"}]}}
     agent = model(google, tools=[WEATHER], results=results)

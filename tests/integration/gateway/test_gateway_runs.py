@@ -275,6 +275,7 @@ def test_a_provider_that_asks_to_wait_for_long_is_not_waited_for(project, models
     assert (kind, "status 429, and asks to wait 86,400 s" in said) == ("connection", True)
 
 
+@pytest.mark.slow
 def test_auto_asks_only_for_what_is_missing(project, models):
     project.agent(PYTHON, AUTO, cases=2)
     project.with_keys(models)
@@ -359,6 +360,7 @@ def test_what_a_resumed_run_spent_counts_towards_its_limits(project, models, lim
     assert len(models.requests) == 4
 
 
+@pytest.mark.slow
 def test_a_resumed_recording_replays_nothing_of_an_earlier_one(project, models):
     project.agent(PYTHON, "{mode: record, cassette: m.jsonl, max_calls: 2}", cases=4)
     project.add("run: {concurrency: 1}\n")
@@ -676,6 +678,7 @@ def test_a_proxy_gets_no_call(project, models):
     assert project.run().code == 0
 
 
+@pytest.mark.slow
 def test_reports_compare_the_calls_of_models_with_the_baseline(project, models):
     project.agent(PYTHON, CASSETTE, cases=2)
     project.add("baseline: {store: file, path: base.json}\n")

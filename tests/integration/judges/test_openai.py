@@ -64,6 +64,7 @@ def failure(openai: FakeOpenAI, *script: Reply, **more: Any) -> JudgeError:
 # --- What is sent and what is read ------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_question_is_one_chat_completion_and_its_answer_is_read(openai: FakeOpenAI) -> None:
     (found,) = ask(openai)
 

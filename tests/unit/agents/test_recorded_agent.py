@@ -196,7 +196,7 @@ def test_a_recorded_error_is_an_error_again(tmp_path: Path) -> None:
 
 def test_what_a_run_records_is_replayed(tmp_path: Path) -> None:
     key = TrialKey(agent="bot", evalset="e", case="a", repeat=2)
-    turn = Invocation.model_validate(CAMEL)
+    turn = Invocation.model_validate({**CAMEL, "unseen": True})
     trace = Trace(key=key, invocations=(turn,), final_state={"k": [1]})
     failed = Trace(
         key=key.model_copy(update={"case": "b"}), error=Failure(kind="crash", message="!")

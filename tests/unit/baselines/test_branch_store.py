@@ -647,6 +647,7 @@ def test_what_a_change_is_compared_with_stays_before_newer_runs(repo: Repo) -> N
     assert noted(repo) == ["run0"]
 
 
+@pytest.mark.slow
 def test_where_fewer_are_stored_none_goes(five: Repo, hub: Path) -> None:
     tip = Repo(hub).git("rev-parse", DATA)
     assert STORE.prune("suite", 5, context(five)) == 0

@@ -132,6 +132,7 @@ def test_as_many_are_compared_with_as_the_window_takes(repo: Repo) -> None:
     assert ids(repo.folder, STORE.model_copy(update={"window": 2})) == ["run3", "run2"]
 
 
+@pytest.mark.slow
 def test_the_configuration_may_be_in_a_folder(repo: Repo) -> None:
     folder = repo.folder / "evals" / "shop"
     folder.mkdir(parents=True)

@@ -308,6 +308,7 @@ def test_repeats_that_always_agree_with_each_other_are_no_more_than_one(solid):
     rate_of(300, 0.1, lambda: found(run(), run(), rate=0.1, max_drop=0).worse)
 
 
+@pytest.mark.slow
 def test_one_repeat_against_three_keeps_the_rate():
     random = Random(13)
 

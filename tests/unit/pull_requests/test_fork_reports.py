@@ -326,6 +326,7 @@ def of_step(found: Report, name: str) -> Report:
     return found.model_copy(update={"meta": found.meta.model_copy(update={"step": name})})
 
 
+@pytest.mark.slow
 def test_a_matrix_of_many_jobs_is_written_once(fake: FakeGitHub, step: Publisher) -> None:
     jobs = [f"evaluate ({number})" for number in range(40)]
     step.left(*(report(job=job) for job in jobs))

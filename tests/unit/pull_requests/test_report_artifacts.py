@@ -90,6 +90,7 @@ def test_a_size_that_is_claimed_is_not_believed() -> None:
     assert "is no" in refused(WHOLE.replace(size, struct.pack("<I", 100)))
 
 
+@pytest.mark.slow
 def test_a_size_that_is_claimed_is_not_unfolded_either(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both sizes lie: 64 MiB call themselves one KiB."""
     asked: list[int] = []
@@ -164,6 +165,7 @@ def test_what_is_missing_is_named() -> None:
     assert "'totals' is missing" in said
 
 
+@pytest.mark.slow
 def test_too_many_groups_are_refused() -> None:
     group = changed()["groups"][0]
     assert f"groups: is longer than {MAX_GROUPS:,}" in refused(

@@ -25,6 +25,7 @@ def ours(name: str) -> str:
     return next(path for each in folders() if (path := each / name).exists()).read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), [(Markdown, "comment"), (Summary, "summary")])
 def test_our_template_taken_for_theirs_makes_the_same(
     tmp_path: Path, kind: type[Markdown | Summary], name: str

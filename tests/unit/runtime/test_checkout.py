@@ -77,6 +77,7 @@ def test_a_submodule_that_the_clone_lacks_is_named(repo, lib, tmp_path):
         written(shallow, base, tmp_path / "tree")
 
 
+@pytest.mark.slow
 def test_what_a_filter_made_of_a_file_is_copied_if_it_is_the_same(repo, tmp_path):
     repo.git("config", "filter.up.smudge", "tr a-z A-Z")
     repo.git("config", "filter.up.clean", "tr A-Z a-z")
@@ -102,6 +103,7 @@ def kept(repo: Repo, content: str) -> str:
     return f"version https://git-lfs.github.com/spec/v1\noid sha256:{digest}\nsize {size}\n"
 
 
+@pytest.mark.slow
 def test_files_of_git_lfs_come_from_where_it_keeps_them(repo, tmp_path):
     pointer, new = kept(repo, "old"), kept(repo, "new")
     files = {".gitattributes": "*.bin filter=lfs -text\n", "x.bin": pointer}

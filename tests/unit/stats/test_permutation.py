@@ -199,6 +199,7 @@ def test_where_nothing_changed_the_p_value_is_small_as_rarely_as_it_says(draw: D
     assert small / tries <= rate + 3.1 * (rate * (1 - rate) / tries) ** 0.5
 
 
+@pytest.mark.slow
 def test_cases_that_are_put_together_keep_the_rate_too():
     random = Random(5)
     tries, rate = 150, 0.1
