@@ -208,6 +208,8 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
 
 def _other(head: Json) -> str:
     """Describe a document that is certainly not a recording; empty if it may be one."""
+    if isinstance(head, dict) and "invocations" in head:
+        return "an object with 'invocations' and without 'eval_id'"
     found = known_formats.recognised(head)
     formats = points.evalset if isinstance(head, dict) and not found else ()
     name = next((name for name in formats if points.evalset[name].sniff(head)), None)
