@@ -232,9 +232,9 @@ class _Reader(DocumentReader):
         if read.not_run or any(problem.severity == "error" for problem in read.problems):
             return read
         if not used and isinstance(raw.get("criteria", {}), dict):
-            if "criteria" in raw:
+            if given := [key for key in ("criteria", "preset") if key in raw]:
                 message = "nothing would be measured; add criteria or a `preset`"
-                self.problem(message, ("criteria",))
+                self.problem(message, (given[0],))
             elif not any(get_close_matches(key, ("criteria", "preset")) for key in raw):
                 self.problem("'criteria' or 'preset' is missing")
         elif used and all(each.informational or each.tier == "warn" for each in used):

@@ -328,9 +328,10 @@ def test_each_part_must_be_there(folder: Path) -> None:
         "ci-eval.yaml:1: 'evalsets' is missing",
         "ci-eval.yaml:1: 'criteria' or 'preset' is missing",
     ]
-    assert refusal(folder, MINIMAL.partition("criteria")[0] + "criteria: {}\n") == [
-        "ci-eval.yaml:5: criteria: nothing would be measured; add criteria or a `preset`"
-    ]
+    for key, nothing in (("criteria", "{}"), ("preset", "[]"), ("preset", "{}")):
+        assert refusal(folder, MINIMAL.partition("criteria")[0] + f"{key}: {nothing}\n") == [
+            f"ci-eval.yaml:5: {key}: nothing would be measured; add criteria or a `preset`"
+        ]
     assert refusal(folder, "agents: {}\nevalsets:\ncriteria: []\n") == [
         "ci-eval.yaml:1: agents: must not be empty",
         "ci-eval.yaml:2: evalsets: expected an object, found nothing",
