@@ -3,7 +3,7 @@
 from ci_eval.cli.console import out_table, out_text
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate.verdict_explanation import Explanation
-from ci_eval.records.findings import Delta, Report
+from ci_eval.records.findings import Delta, GroupSummary, Report
 from ci_eval.records.results import CriterionFacts
 from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import difference, p_value, plain
@@ -33,8 +33,12 @@ def show_comparison(report: Report, beside: str) -> None:
     found = report.comparison
     if found is None:
         return
-    criteria = report.meta.criteria
-    out_table(_HEADS, [_delta(each, criteria.get(each.group.criterion)) for each in found.deltas])
+    criteria, groups = report.meta.criteria, {each.group: each for each in report.groups}
+    rows = [
+        _delta(each, criteria.get(each.group.criterion), groups.get(each.group))
+        for each in found.deltas
+    ]
+    out_table(_HEADS, rows)
     reasons = report.verdict.reasons
     values = {"comparison": found, "beside": beside, "reasons": reasons}
     out_text("comparison.txt.j2", **values, wording=report_phrases)
@@ -45,16 +49,24 @@ def show_explanation(found: Explanation) -> None:
     out_text("verdict.txt.j2", found=found, comparison=found.comparison, wording=report_phrases)
 
 
-def _delta(delta: Delta, facts: CriterionFacts | None) -> tuple[str, ...]:
+def _delta(
+    delta: Delta, facts: CriterionFacts | None, summary: GroupSummary | None
+) -> tuple[str, ...]:
     interval = report_phrases.interval(delta, facts.interval if facts else None)
-    key = delta.group
+    key, before = delta.group, "-" if delta.baseline is None else plain(delta.baseline)
+    names = (key.agent, key.evalset, key.criterion)
+    errors = summary.errors if summary else 0
+    if errors and summary and summary.value is None:
+        return (*names, before, "-", "-", "-", "-", "not measured")
+    outcome = delta.outcome.replace("_", " ")
+    if errors and delta.outcome in ("improved", "unchanged"):
+        outcome = "incomplete"  # the missing values, shown as the best possible, could change it
     return (
-        *(key.agent, key.evalset, key.criterion),
-        *("-" if value is None else plain(value) for value in (delta.baseline, delta.value)),
+        *(*names, before, "-" if delta.value is None else plain(delta.value)),
         difference(delta.effect),
         f"{difference(interval[0])} to {difference(interval[1])}" if interval else "-",
         "-"
         if delta.p_value is None
         else p_value(delta.p_value).removeprefix("p ").removeprefix("= "),
-        delta.outcome.replace("_", " "),
+        outcome,
     )

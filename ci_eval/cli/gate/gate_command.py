@@ -22,6 +22,7 @@ from ci_eval.records.findings import Report
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected
 from ci_eval.run.report_assembly import MAX_WORST, compare_and_decide
+from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FILE, REPORT_FOLDER
 from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import redacted, replacing
@@ -72,7 +73,8 @@ def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: An
     else:
         show_comparison(found, before)
         if gate:
-            console.out("NOT DECIDED" if found.verdict.undecided else found.verdict.outcome.upper())
+            verdict = "not decided" if found.verdict.undecided else found.verdict.outcome
+            console.out(f"{verdict.upper()}{report_phrases.part(found.meta)}")
     return EXIT_CODES[found.verdict.outcome] if gate else ExitCode.PASSED
 
 

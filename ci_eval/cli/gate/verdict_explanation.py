@@ -55,6 +55,8 @@ class ExplainedCriterion(Record):
     have, or all cases changed alike."""
     visible: bool = True
     """Whether there are enough cases and runs to distinguish any drop from noise."""
+    unmeasured: int = 0
+    """Cases that could not be measured and count as the best possible."""
     proven: int = 0
     """Cases proven to be broken."""
     suspected: int = 0
@@ -128,6 +130,7 @@ def explain(report: Report) -> Explanation:
 
 def _criteria(report: Report, gate: GateOptions) -> Iterator[ExplainedCriterion]:
     found = report.comparison
+    errors = {each.group: each.errors for each in report.groups}
     for delta in found.deltas if found else ():
         own = [each for each in (found.changes if found else ()) if each.group == delta.group]
         counted = [each for each in own if not each.excused]
@@ -142,6 +145,7 @@ def _criteria(report: Report, gate: GateOptions) -> Iterator[ExplainedCriterion]
             interval=interval(delta, facts.interval),
             blocks_from=_blocks_from(delta, facts),
             visible=delta.visible,
+            unmeasured=errors.get(delta.group, 0),
             proven=sum(each.certain for each in counted),
             suspected=sum(each.suspected for each in counted),
             excused=len(own) - len(counted),
