@@ -20,6 +20,7 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.registry import Registry
 from ci_eval.records.errors import UsageError
 from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import written
 
 KINDS: dict[str, Registry[Any]] = {
     point.package.removeprefix("ci_eval."): point for point in points.POINTS
@@ -85,16 +86,12 @@ def _json_schema(model: type[BaseModel]) -> dict[str, Any]:
     not have its name, because pydantic reserves it, uses its alias.
     """
     schema = model.model_json_schema(by_alias=False)
-    for name, info in model.model_fields.items():
-        if info.alias and info.alias_priority == _BY_HAND:
-            schema["properties"][info.alias] = schema["properties"].pop(name)
+    for name in model.model_fields:
+        if (key := written(model, name)) != name:
+            schema["properties"][key] = schema["properties"].pop(name)
             needed = schema.get("required", [])
-            schema["required"] = [info.alias if each == name else each for each in needed]
+            schema["required"] = [key if each == name else each for each in needed]
     return schema
-
-
-_BY_HAND = 2
-"""Pydantic's priority of an alias set on the field itself."""
 
 
 def _without_title(schema: dict[str, Any]) -> dict[str, Any]:

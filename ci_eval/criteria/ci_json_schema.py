@@ -1,6 +1,8 @@
 """Validation of a response against a JSON Schema."""
 
 import re
+from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
@@ -48,7 +50,7 @@ class JsonSchema(Share):
     }
 
     output_schema: dict[str, Json] | bool = Field(alias="schema")
-    """The schema. `true` accepts any JSON."""
+    """The schema. `true` accepts any JSON. A key that resembles a keyword is an error."""
 
     @field_validator("output_schema", mode="before")
     @classmethod
@@ -56,6 +58,8 @@ class JsonSchema(Share):
         if not isinstance(schema, dict | bool):
             raise ValueError(f"expected a schema, found {describe(schema)}")  # noqa: TRY004  # pydantic's
         _validator(schema)
+        for key, likely in _misspelt(schema):
+            raise ValueError(f"{key!r} is no keyword of JSON Schema. Did you mean {likely!r}?")
         return schema
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
@@ -80,6 +84,42 @@ class JsonSchema(Share):
     def _validator(self) -> "jsonschema_rs.Validator":
         # Errors name the place only; the value, which may be long, is in the response.
         return _validator(self.output_schema, mask="the value")
+
+
+def _misspelt(schema: Json) -> Iterator[tuple[str, str]]:
+    """Yield each key that is no keyword, and so checks nothing, but resembles one; and that one."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _misspelt(each)
+    for key, value in schema.items() if isinstance(schema, dict) else ():
+        likely = get_close_matches(key, _KEYWORDS, n=1, cutoff=0.8)
+        if key not in _KEYWORDS and likely:
+            yield key, likely[0]
+        elif key in _OF_NAMES and isinstance(value, dict):
+            yield from _misspelt([*value.values()])
+        elif key not in _OF_VALUES:
+            yield from _misspelt(value)
+
+
+_OF_NAMES = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+"""Keywords with a schema for each name."""
+_OF_VALUES = {"const", "enum", "default", "examples", "example", "required", "dependentRequired"}
+"""Keywords with values, in which nothing is a keyword."""
+_KEYWORDS = {
+    *_OF_NAMES,
+    *_OF_VALUES,
+    *("$schema", "$vocabulary", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor"),
+    *("$recursiveRef", "$recursiveAnchor", "$comment", "id", "dependencies", "format"),
+    *("allOf", "anyOf", "oneOf", "not", "if", "then", "else"),
+    *("prefixItems", "items", "additionalItems", "contains", "unevaluatedItems"),
+    *("additionalProperties", "propertyNames", "unevaluatedProperties"),
+    *("type", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"),
+    *("maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems"),
+    *("maxContains", "minContains", "maxProperties", "minProperties"),
+    *("title", "description", "deprecated", "readOnly", "writeOnly"),
+    *("contentEncoding", "contentMediaType", "contentSchema"),
+}
+"""Of drafts 4 to 2020-12: <https://json-schema.org/specification-links>."""
 
 
 def _fenced(response: str) -> str | None:

@@ -266,10 +266,12 @@ class Arms:
         plan, tally = self.change.plan, self.change.collector.tally
         plans, base = Plans(plan, still=self._still), None
         if self.base:
-            meta = self._progress.failing.without(self._meta)
+            may_fill, failing = bool(self.may_fill and self.meta.untracked), self._progress.failing
+            if may_fill and failing.agents:
+                return "base again"
+            meta = failing.without(self._meta)
             if meta.agents:
-                may_fill, discarded = bool(self.may_fill and self.meta.untracked), self._discarded
-                plans = Plans(plan, self.base.plan, self._still, may_fill, discarded)
+                plans = Plans(plan, self.base.plan, self._still, may_fill, self._discarded)
                 base = meta, self.base.collector.tally
         elif self._may_prepare:
             # As if the merge base had all agents and cases.

@@ -125,7 +125,8 @@ def described(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
 def _message(detail: Any, model: type[BaseModel], loc: Loc) -> str:
     kind, name = detail["type"], loc[-1] if loc else ""
     if kind == "missing":
-        field = _field(_model_at(model, loc[:-1]), str(name))
+        inside = _model_at(model, loc[:-1])
+        field = written(inside, _field(inside, str(name)))
         return "has too few elements" if isinstance(name, int) else f"{field!r} is missing"
     if kind == "extra_forbidden":
         return _unknown(str(name), _model_at(model, loc[:-1]))
@@ -214,7 +215,20 @@ def _unknown(key: str, model: type[BaseModel]) -> str:
     known = [name for name, info in model.model_fields.items() if not info.exclude]
     if _field(model, key) in known:
         return "is given twice, in two spellings"
-    return f"unknown key{did_you_mean(key, known)}"
+    return f"unknown key{did_you_mean(key, [written(model, name) for name in known])}"
+
+
+def written(model: type[BaseModel], name: str) -> str:
+    """Return the key that users write for a field: an alias if it was set on the field itself.
+
+    Other aliases are ADK's spellings.
+    """
+    info = model.model_fields.get(name)
+    return info.alias if info and info.alias and info.alias_priority == _BY_HAND else name
+
+
+_BY_HAND = 2
+"""Pydantic's priority of such an alias."""
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:

@@ -209,6 +209,20 @@ def test_data_that_is_in_no_commit_is_not_needed_in_a_store(suite, placed):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "config", [{}, {"ci-eval.yaml": CONFIG.replace("store: file", "store: merge_base")}]
+)
+def test_data_without_which_the_merge_base_cannot_answer_is_copied_for_it(suite, config):
+    code = "def answer(message):\n    return open('data/word').read()\n"
+    not_tracked(suite, {"bot.py": code, **config})
+
+    ended = suite.change(code.replace(".read()", ".read() and 'no'"))
+
+    assert ended.code == 1, ended.out
+    assert "the merge base was run with copies of untracked files: data/" in ended.out
+
+
+@pytest.mark.slow
 def test_data_that_the_merge_base_lacks_hide_no_case_that_a_change_broke(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     not_tracked(suite, {"bot.py": READS, "ci-eval.yaml": config})

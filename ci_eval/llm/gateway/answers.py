@@ -24,6 +24,10 @@ MAX_MODEL_CHARS = 100
 CONTENT_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}", re.ASCII)
 _OF_THE_REQUEST = ("invalid", "image", "content")
 """How the codes of errors begin that the provider would report again for the same request."""
+_OF_THE_KEY = re.compile("key|auth|organi[sz]ation|project")
+"""Words in codes of errors that another key would not meet."""
+_OF_PROXIES = {"errors", "detail", "message", "code", "status"}
+"""The keys of errors that are none of a model's API, but of servers in front of it."""
 _MAX_ERROR_CHARS = 200
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 
@@ -54,6 +58,8 @@ class Answer:
         objects = [*self.objects()]
         if not objects:
             return "not with a JSON object"
+        if not self.is_stream and objects[0].keys() <= _OF_PROXIES:
+            return f"is no answer of a model: {one_line(str(objects[0]), _MAX_ERROR_CHARS)}"
         if error := next(filter(None, map(_error, objects)), ""):
             return f"reports an error: {one_line(error, _MAX_ERROR_CHARS)}"
         has_end = self.body.rstrip().endswith(b"[DONE]") or any(map(_is_last, objects))
@@ -159,26 +165,35 @@ def _error(found: dict[str, Any]) -> str:
     """Return the error in an object, unless the request itself causes it."""
     if isinstance(found.get("response"), dict):
         found = found["response"]
-    error = found.get("error") or (found if found.get("type") == "error" else None)
+    is_error = "error" in (found.get("type"), found.get("object"))
+    error = found.get("error") or (found if is_error else None)
     if not isinstance(error, dict):
-        return str(error or "")
+        return str(error or next((f"finish_reason {each!r}" for each in _broken_off(found)), ""))
     named = [str(error.get(key, "")).lower() for key in ("code", "type", "status")]
-    if any(each.startswith(_OF_THE_REQUEST) for each in named):
+    is_of_key = any(_OF_THE_KEY.search(each) for each in named)
+    if not is_of_key and any(each.startswith(_OF_THE_REQUEST) for each in named):
         return ""
-    return str(error.get("message") or " ".join(named))
+    return str(error.get("message") or " ".join(filter(None, named)) or error)
 
 
 def _is_last(event: dict[str, Any]) -> bool:
     """Return True if an event says that, or why, an answer ends, in any of the APIs."""
     if event.get("type") in (*_FINAL, "message_stop", "error"):
         return True
-    if event.get("promptFeedback") or event.get("error"):
-        return True
+    return bool(event.get("promptFeedback") or event.get("error") or [*_ends(event)])
+
+
+def _broken_off(event: dict[str, Any]) -> Iterator[str]:
+    return (each for each in _ends(event) if each == "error")
+
+
+def _ends(event: dict[str, Any]) -> Iterator[str]:
+    """Yield why the parts of an answer end."""
     parts = event.get("choices") or event.get("candidates")
-    return any(
-        isinstance(each, dict) and (each.get("finish_reason") or each.get("finishReason"))
-        for each in (parts if isinstance(parts, list) else ())
-    )
+    for each in parts if isinstance(parts, list) else ():
+        why = isinstance(each, dict) and (each.get("finish_reason") or each.get("finishReason"))
+        if why:
+            yield str(why)
 
 
 # --- Usage ----------------------------------------------------------------------------------------

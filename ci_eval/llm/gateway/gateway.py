@@ -219,8 +219,8 @@ class Gateway:
         except (RequestPayloadError, _EncodingError) as exc:
             message = f"{shown}: the request cannot be read: {one_line(str(exc), 200)}"
             raise RefusedCallError("models", message) from None
-        except NotJsonError:
-            body = None
+        except NotJsonError as exc:
+            raise RefusedCallError("models", f"{shown}: the request {exc}") from None
         call = checked_call(routed, body, request.headers)
         if call is None:
             raise RefusedCallError("models", f"{shown}: the request is not JSON with a model name")

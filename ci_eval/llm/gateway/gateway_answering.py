@@ -19,7 +19,7 @@ from ci_eval.llm.gateway.nearest_request import nearest
 from ci_eval.llm.gateway.open_conversations import Attempt, Conversation, RefusedCallError, given_up
 from ci_eval.llm.gateway.providers import Call
 from ci_eval.llm.gateway.request_digest import digest_of, normalised
-from ci_eval.llm.gateway.spending import exceeded, limiter_of, of_run
+from ci_eval.llm.gateway.spending import exceeded, limiter_of, of_run, overspent
 from ci_eval.llm.gateway.upstream import Passing, failure, passed_on, tokens_of
 from ci_eval.llm.prices import Tokens, cost_of
 from ci_eval.llm.rate_limit import RateLimiter
@@ -99,6 +99,10 @@ class Answering:
         place = Place(conversation.trial, digest, conversation.take(digest))
         asked = Asked(call, conversation, whole, place)
         conversation.tries[digest] += 1
+        is_replayed = options.mode in ("replay", "auto") or conversation.is_held_again
+        answer = self._cassette.answer(place) if is_replayed else None
+        if options.mode == "replay" and answer is None:
+            raise RefusedCallError("not_recorded", self._miss(asked))
         faults = options.faults
         fault = faults and fault_of(faults, place, conversation.tries[digest])
         if fault:
@@ -108,12 +112,9 @@ class Answering:
         if fault:
             conversation.release(digest, place.number)
             return await faulty(fault, request, conversation)
-        is_replayed = options.mode in ("replay", "auto") or conversation.is_held_again
-        if is_replayed and (answer := self._cassette.answer(place)):
+        if answer:
             conversation.succeed(digest, place.number, self._usage(call, answer, replayed=1))
             return _whole(answer, call)
-        if options.mode == "replay":
-            raise RefusedCallError("not_recorded", self._miss(asked))
         if call.provider.key(self._context.env) is None:
             raise self._lacks_key(asked)
         with conversation.streaming():
@@ -214,6 +215,8 @@ class Answering:
             finally:
                 for each in (run, conversation.spent):
                     each.end(estimate, cost)
+        if why := overspent(self._options, run, conversation.spent, is_shard=is_shard):
+            conversation.refuse(TrialError("models", why))
         why = failure(call, answer, self._context.env)
         if answer.status == 429:
             pause = retry_after(passing.response.headers, self._context.now()) or 0.0

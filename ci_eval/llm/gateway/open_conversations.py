@@ -2,7 +2,8 @@
 
 Each process has an address with a secret of its own.  A worker holds several conversations, and
 marks each call with the number of its conversation.  A call without a mark belongs to the only
-conversation of its process; if there are several, none can be trusted, and each is repeated alone.
+conversation of its process.  If there are several, or if the marked one is over (a task that it
+started may work for others), none can be trusted, and each is repeated alone.
 """
 
 import asyncio
@@ -260,15 +261,16 @@ class Process:
         return called_early(shown)
 
     def of(self, mark: str | None) -> Conversation | None:
-        """Return the conversation of a call with this mark; `None` if it is over.
+        """Return the conversation of a call with this mark; `None` if no conversation is open.
 
         Raises:
-            RefusedCallError: the call has no mark, and several conversations are open.
+            RefusedCallError: it may be a call of several conversations.
 
         """
-        if mark is not None and mark.isdecimal() and len(mark) < 20:
-            return self.conversations.get(int(mark))
-        if len(self.conversations) > 1:
+        number = int(mark) if mark and mark.isdecimal() and len(mark) < 20 else None
+        if number is not None and (found := self.conversations.get(number)):
+            return found
+        if len(self.conversations) > (1 if number is None else 0):
             message = "cannot tell which trial a model call belongs to"
             for each in self.conversations.values():
                 each.refuse(DisturbedError(message, alone=True))

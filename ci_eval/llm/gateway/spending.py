@@ -64,6 +64,21 @@ def exceeded(
     return ""
 
 
+def overspent(
+    options: ModelOptions, run: Spending, trial: Spending, *, is_shard: bool = False
+) -> str:
+    """Return the limit that a call exceeded because it cost more than estimated, if any."""
+    share = ", the share of this shard" if is_shard else ""
+    for what, spent, most, name in (
+        ("run", run, options.max_cost_usd, "max_cost_usd"),
+        ("trial", trial, options.max_cost_usd_per_trial, "max_cost_usd_per_trial"),
+    ):
+        if most is not None and spent.cost_usd > most:
+            said = f"${spent.cost_usd:.4f} of ${most:g}{share * (what == 'run')}"
+            return f"the budget of the {what} is exceeded: {said}; raise `models.{name}`"
+    return ""
+
+
 MAX_CONCURRENCY = 1000
 """Maximum number of concurrent calls to one provider; in practice, `run.concurrency` is lower."""
 _limiters: WeakKeyDictionary[AbstractEventLoop, dict[str, RateLimiter]] = WeakKeyDictionary()

@@ -497,7 +497,8 @@ def test_a_client_that_waits_to_be_told_to_continue_is_told_so(tmp_path, models)
 
 def test_a_call_after_the_end_of_its_conversation_is_refused(tmp_path, models):
     async def body(client: Client) -> Any:
-        client.begin()
+        client.begin(7)
+        del client.process.conversations[7]
         return await client.send(CHAT, headers={MARK: "7"})
 
     status, headers, text = behind(tmp_path, models, body, mode="live")
@@ -546,8 +547,9 @@ def test_what_is_too_large_or_no_json_is_refused(tmp_path, models):
             found.append(str(conversation.error))
         return found
 
-    first, *others = behind(tmp_path, models, body, mode="live")
+    first, broken, *others = behind(tmp_path, models, body, mode="live")
     assert first.endswith("the request is larger than 16 MiB")
+    assert ": the request is not JSON: expecting property name" in broken
     assert {each.partition(": ")[2] for each in others} == {
         "the request is not JSON with a model name"
     }

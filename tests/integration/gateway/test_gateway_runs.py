@@ -473,6 +473,40 @@ def test_an_outage_is_an_error_even_if_the_agent_answers(project, models, reply:
     assert said in message
 
 
+QUEUE = """
+import asyncio
+
+queue = None
+
+async def serve():
+    while True:
+        message, asked = await queue.get()
+        try:
+            asked.set_result(await asyncio.to_thread(ask, message))
+        except Exception:
+            asked.set_result("Hello")
+
+async def answer(message):
+    global queue
+    if queue is None:
+        queue = asyncio.Queue()
+        asyncio.create_task(serve())
+    asked = asyncio.get_running_loop().create_future()
+    await queue.put((message, asked))
+    return await asked
+"""
+
+
+@pytest.mark.slow
+def test_a_task_of_another_conversation_hides_no_call(project, models):
+    project.agent(CHAT + QUEUE, "{mode: live}", cases=4)
+    project.add("run: {concurrency: 1}\n")
+    project.with_keys(models)
+
+    project.run()
+    assert project.values("ci/model_calls") == [1.0] * 4
+
+
 @pytest.mark.slow
 def test_calls_without_a_mark_are_told_apart_by_processes(project, models):
     code = CHAT + (
@@ -616,6 +650,21 @@ def test_calls_that_get_a_fault_have_passed_the_gateway(project, models):
     assert "3 injected faults" in ended.out
     assert "passed the gateway" not in ended.err
     assert "every model call returned an error" not in ended.err
+
+
+def test_no_fault_hides_that_a_call_is_not_recorded(project, models):
+    survives = (
+        "\n\ndef answer(message):\n    try:\n        return ask(message)\n"
+        "    except OSError:\n        return message\n"
+    )
+    project.agent(CHAT + survives, CASSETTE, cases=1)
+    project.with_keys(models)
+    assert project.run().code == 0
+    faults = CASSETTE.replace("}", ", faults: {rate: 1, kinds: [500]}}")
+    project.agent(CHAT + survives, faults, cases=2)
+
+    assert project.run("--models", "replay").code == 6
+    assert {case: kind for case, (kind, _) in project.errors().items()} == {"c1": "not_recorded"}
 
 
 @pytest.mark.parametrize("env", ["", ", env: [OPENAI_BASE_URL, OPENAI_API_KEY]"])

@@ -153,3 +153,22 @@ def test_a_schema_elsewhere_is_never_fetched(ref: str):
 def test_a_pattern_that_could_match_in_very_many_ways_is_answered():
     assert value({"pattern": "^(a|aa)+$"}, f'"{"a" * 10_000}b"') == 0.0
     assert value({"pattern": "^(a|aa)+$"}, f'"{"a" * 10_000}"') == 1.0
+
+
+@pytest.mark.parametrize(
+    ("schema", "wrong"),
+    [
+        ({"type": "object", "requird": ["order"]}, "requird"),
+        ({"propertes": {"order": {}}}, "propertes"),
+        ({"properties": {"order": {"minimun": 1}}}, "minimun"),
+        ({"anyOf": [{}, {"minlength": 1}]}, "minlength"),
+    ],
+)
+def test_a_misspelt_keyword_is_an_error_as_it_would_check_nothing(schema: Any, wrong: str):
+    with pytest.raises(ValidationError, match=f"'{wrong}' is no keyword of JSON Schema"):
+        JsonSchema(threshold=1.0, schema=schema)
+
+
+def test_other_keys_are_no_keywords():
+    named = {"properties": {"requird": {"enum": [{"minimun": 1}]}}, "required": ["requird"]}
+    JsonSchema(threshold=1.0, schema={**named, "x-order": 1, "nullable": True, "example": {}})

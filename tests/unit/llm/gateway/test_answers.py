@@ -133,6 +133,10 @@ def test_usage_is_read_as_each_api_states_it(api: str, answer: Answer, expected:
         (whole([{"candidates": []}, {"error": {"status": "UNAVAILABLE"}}]), "unavailable"),
         (whole({"error": "no capacity"}), "no capacity"),
         (whole({"error": None, "output": []}), ""),
+        (whole({"error": {"message": "no", "code": "invalid_api_key"}}), "no"),
+        (stream({"error": {"type": "authentication_error"}}), "authentication_error"),
+        (whole({"object": "error", "message": "no", "code": 500}), "no"),
+        (stream({"choices": [{"finish_reason": "error"}]}), "finish_reason 'error'"),
         (stream({"response": {"error": {"code": "invalid_prompt"}}}), ""),
         (whole({"error": {"code": 400, "status": "INVALID_ARGUMENT"}}), ""),
         (Answer(400, "application/json", b'{"error": {"message": "too long"}}'), ""),
@@ -140,6 +144,11 @@ def test_usage_is_read_as_each_api_states_it(api: str, answer: Answer, expected:
 )
 def test_an_error_of_the_provider_in_a_success_is_an_outage(answer: Answer, outage: str):
     assert answer.trouble == (f"reports an error: {outage}" if outage else "")
+
+
+@pytest.mark.parametrize("body", [{}, {"detail": "maintenance"}, {"errors": [{"message": "no"}]}])
+def test_an_answer_of_a_server_in_front_of_the_model_is_none(body: dict[str, Any]):
+    assert whole(body).trouble == f"is no answer of a model: {body}"
 
 
 @pytest.mark.parametrize(

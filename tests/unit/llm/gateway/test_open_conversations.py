@@ -12,7 +12,7 @@ from ci_eval.llm.gateway.open_conversations import (
     Process,
     RefusedCallError,
 )
-from ci_eval.llm.gateway.spending import Spending, exceeded
+from ci_eval.llm.gateway.spending import Spending, exceeded, overspent
 from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.trials import TrialKey
@@ -93,11 +93,10 @@ def test_a_call_without_a_mark_belongs_to_the_only_conversation():
     process = Process("http://x", {1: one})
     assert process.of(None) is one
     assert process.of("1") is one
-    assert process.of("2") is None
     process.conversations[2] = other
 
     assert process.of("2") is other
-    for mark in (None, "", "x", "-1", "9" * 30):
+    for mark in (None, "", "x", "-1", "9" * 30, "3"):
         with pytest.raises(RefusedCallError):
             process.of(mark)
     for each in (one, other):
@@ -106,8 +105,17 @@ def test_a_call_without_a_mark_belongs_to_the_only_conversation():
         assert found.value.alone
 
 
-def test_a_process_without_conversations_has_none():
-    assert Process("http://x").of(None) is None
+def test_a_call_of_a_conversation_that_is_over_may_be_one_of_the_only_other():
+    one = Conversation(KEY)
+    with pytest.raises(RefusedCallError):
+        Process("http://x", {1: one}).of("2")
+    with pytest.raises(DisturbedError):
+        one.check()
+
+
+@pytest.mark.parametrize("mark", [None, "1"])
+def test_a_process_without_conversations_has_none(mark):
+    assert Process("http://x").of(mark) is None
 
 
 def test_calls_in_progress_count_towards_a_limit():
@@ -118,6 +126,19 @@ def test_calls_in_progress_count_towards_a_limit():
     run.end(0.6, 0.1)
     assert exceeded(options, run, trial, 0.6, is_shard=False) == ""
     assert run.cost_usd == pytest.approx(0.1)
+
+
+def test_a_call_that_cost_more_than_estimated_exceeds_a_limit():
+    run, trial = Spending(cost_usd=0.6), Spending(cost_usd=0.2)
+    assert overspent(ModelOptions(max_cost_usd=0.6, max_cost_usd_per_trial=0.2), run, trial) == ""
+    assert overspent(ModelOptions(max_cost_usd=0.5), run, trial, is_shard=True) == (
+        "the budget of the run is exceeded: $0.6000 of $0.5, the share of this shard; "
+        "raise `models.max_cost_usd`"
+    )
+    assert overspent(ModelOptions(max_cost_usd_per_trial=0.1), run, trial) == (
+        "the budget of the trial is exceeded: $0.2000 of $0.1; "
+        "raise `models.max_cost_usd_per_trial`"
+    )
 
 
 @pytest.mark.parametrize("value", ["", "0", "false", "False", " no "])
