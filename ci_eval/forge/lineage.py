@@ -240,11 +240,17 @@ def current_branch(clone: Clone) -> str | None:
     return own_branch(env) or clone.branch
 
 
+_HEADS = "refs/heads/"
+
+
 def own_branch(env: Mapping[str, str]) -> str | None:
     """Return the branch that CI checked out; `None` for a pull request or outside of CI."""
-    if env.get("GITHUB_REF_TYPE") == "branch" and not env.get("GITHUB_HEAD_REF"):
+    if env.get("GITHUB_HEAD_REF"):
+        return None
+    if env.get("GITHUB_REF_TYPE") == "branch":
         return env.get("GITHUB_REF_NAME")
-    return env.get("CI_COMMIT_BRANCH")
+    ref = env.get("GITHUB_REF", "")  # emulators of GitHub's runner may set nothing else
+    return ref.removeprefix(_HEADS) if ref.startswith(_HEADS) else env.get("CI_COMMIT_BRANCH")
 
 
 def is_tag(env: Mapping[str, str]) -> bool:

@@ -280,6 +280,8 @@ class _Gate:
         """Yield the consequence of a missing baseline, as `gate.on_missing` sets it."""
         severity, therefore = _MISSING[self.options.on_missing]
         what = "no case of the baseline is comparable" if comparison else "no baseline yet"
+        if comparison and any(each.outcome != "not_compared" for each in comparison.deltas):
+            what = "no criterion that may block can be compared with the baseline"
         if self.unused and not comparison:
             what = f"no stored run fits this one ({self.unused})"
         if self.unconfirmed and not comparison:

@@ -121,7 +121,7 @@ def _row(
         mark = "warns"
     elif summary.passed + summary.failed:
         is_doubtful = bool(summary.failed) and _is_noisy_drop(summary, delta)
-        mark = "none" if is_doubtful else "good"
+        mark = "none" if is_doubtful or not summary.passed else "good"
     facts = report.meta.criteria.get(summary.group.criterion)
     growth = facts.max_growth if facts else None
     return Row(

@@ -495,7 +495,7 @@ MISTAKES = [
         "run",
         [
             "raised: TypeError: answer() takes 0 positional arguments but 1 was given; ",
-            "it is called with one argument, the message (home.py:1)",
+            "it is called with one argument (home.py:1)",
         ],
         code=6,
         files={"home.py": "def answer():\n    return ''\n"},

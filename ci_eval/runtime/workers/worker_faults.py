@@ -45,7 +45,7 @@ def raised(exc: BaseException, folder: str, function: Any = None) -> str:
     code = getattr(function, "__code__", None)
     if code and isinstance(exc, TypeError) and not code.co_filename.startswith(_OURS):
         place = f"{_shortened(code.co_filename, folder)}:{code.co_firstlineno}"
-        return f"{_named(exc)}; it is called with one argument, the message ({place})"
+        return f"{_named(exc)}; it is called with one argument ({place})"
     return _named(exc)
 
 

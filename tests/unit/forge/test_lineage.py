@@ -17,6 +17,7 @@ from ci_eval.forge.lineage import (
     began,
     current_branch,
     default_branch,
+    own_branch,
     trace,
 )
 from ci_eval.runtime.clone import Clone
@@ -597,3 +598,17 @@ def test_a_pull_request_that_was_merged_is_on_the_branch_it_got_into(
 
     assert branch(merged=True) == "release"
     assert branch(merged=False) is None
+
+
+@pytest.mark.parametrize(
+    ("env", "branch"),
+    [
+        ({"GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "main"}, "main"),
+        ({"GITHUB_REF": "refs/heads/fix/a"}, "fix/a"),
+        ({"GITHUB_REF": "refs/heads/main", "GITHUB_HEAD_REF": "change"}, None),
+        ({"GITHUB_REF": "refs/tags/v1"}, None),
+        ({"CI_COMMIT_BRANCH": "main"}, "main"),
+    ],
+)
+def test_the_branch_is_the_one_that_ci_names(env: dict[str, str], branch: str | None) -> None:
+    assert own_branch(env) == branch
