@@ -327,8 +327,8 @@ def test_what_it_raises_is_an_error_with_the_place(place: Place, form: str) -> N
 def test_a_wrong_signature_is_named_with_its_place(place: Place) -> None:
     talk = place.talk(python(place, "def answer(): return ''"), "a")
     assert talk.failure[1].endswith(
-        "takes 0 positional arguments but 1 was given; it is called with one argument, "
-        "the message (weather.py:1)"
+        "takes 0 positional arguments but 1 was given; it is called with one argument "
+        "(weather.py:1)"
     )
 
 
