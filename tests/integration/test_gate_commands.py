@@ -201,6 +201,39 @@ def test_without_a_stored_run_nothing_is_said_to_be_compared(project):
     assert ended.out.startswith("PASSED (no baseline to compare with)")
 
 
+def test_a_part_of_a_suite_is_compared_as_such(project):
+    project.ci_eval("run", "--out", "whole")
+    project.ci_eval("run", "--case", "greets", "--out", "part")
+    ended = project.ci_eval("compare", "whole", "part", "--gate")
+
+    assert ended.code == 0
+    assert ended.out.endswith("PASSED, for the part of the suite that was run\n")
+
+
+def test_what_was_not_measured_is_not_shown_as_the_best_possible(project):
+    project.ci_eval("run", "--out", "whole", "--baseline-save")
+    project.traces(GREETS)
+    project.ci_eval("run", "--out", "one")
+    project.traces()
+    project.ci_eval("run", "--out", "none")
+
+    for some in (("compare", "whole", "one"), ("baseline", "diff", "one")):
+        assert {line.split()[-1] for line in table(project.ci_eval(*some).out)} == {"incomplete"}
+    for every in (("compare", "whole", "none"), ("baseline", "diff", "none")):
+        lines = table(project.ci_eval(*every).out)
+        assert {line.partition("1.000")[2].split()[0] for line in lines} == {"-"}
+        assert all(line.endswith("not measured") for line in lines)
+    assert (
+        "with 2 unmeasured cases as the best possible"
+        in project.ci_eval("gate", "explain", "one").out
+    )
+
+
+def table(text: str) -> list[str]:
+    """Return the rows of the table at the beginning of a comparison."""
+    return text.partition("\n\n")[0].splitlines()[1:]
+
+
 def test_what_is_asked_of_power_must_make_sense(project):
     for wrong in (("--drop", "0"), ("--drop", "2"), ("--power", "1"), ("--run", "nowhere")):
         assert project.ci_eval("gate", "power", *wrong).code == 4
