@@ -137,5 +137,6 @@ def _find(context: RunContext, commits: Sequence[str], path: str) -> _Found | No
             case [_, "missing"] if clone.is_partial and repository.holds(f"{commit}:{path}"):
                 if why := why_missing(context, commit):
                     raise BaselineError(f"the baseline was not loaded: {why}")
-                return _find(context, [commit], path)
+                place = f"{commit}:{path}"
+                return _Found(commit, place, repository.query("cat-file", "-t", place))
     return None

@@ -59,7 +59,7 @@ class JsonSchema(Share):
             raise ValueError(f"expected a schema, found {describe(schema)}")  # noqa: TRY004  # pydantic's
         _validator(schema)
         for key, likely in _misspelt(schema):
-            raise ValueError(f"{key!r} is no keyword of JSON Schema. Did you mean {likely!r}?")
+            raise ValueError(f"{key!r} is not a keyword of JSON Schema. Did you mean {likely!r}?")
         return schema
 
     def score(self, case: EvalCase, trace: Trace) -> Score:

@@ -55,12 +55,12 @@ def _delta(
     interval = report_phrases.interval(delta, facts.interval if facts else None)
     key, before = delta.group, "-" if delta.baseline is None else plain(delta.baseline)
     names = (key.agent, key.evalset, key.criterion)
-    errors = summary.errors if summary else 0
-    if errors and summary and summary.value is None:
-        return (*names, before, "-", "-", "-", "-", "not measured")
     outcome = delta.outcome.replace("_", " ")
-    if errors and delta.outcome in ("improved", "unchanged"):
-        outcome = "incomplete"  # the missing values, shown as the best possible, could change it
+    if summary and summary.errors:
+        if summary.value is None:
+            return (*names, before, "-", "-", "-", "-", "not measured")
+        # The missing values, shown as the best possible, could change it.
+        outcome = "incomplete" if delta.outcome in ("improved", "unchanged") else outcome
     return (
         *(*names, before, "-" if delta.value is None else plain(delta.value)),
         difference(delta.effect),

@@ -59,7 +59,7 @@ class Answer:
         if not objects:
             return "not with a JSON object"
         if not self.is_stream and objects[0].keys() <= _OF_PROXIES:
-            return f"is no answer of a model: {one_line(str(objects[0]), _MAX_ERROR_CHARS)}"
+            return f"is not an answer of a model: {one_line(str(objects[0]), _MAX_ERROR_CHARS)}"
         if error := next(filter(None, map(_error, objects)), ""):
             return f"reports an error: {one_line(error, _MAX_ERROR_CHARS)}"
         has_end = self.body.rstrip().endswith(b"[DONE]") or any(map(_is_last, objects))

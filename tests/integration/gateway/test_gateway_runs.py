@@ -473,6 +473,10 @@ def test_an_outage_is_an_error_even_if_the_agent_answers(project, models, reply:
     assert said in message
 
 
+SURVIVES = (
+    f"{CHAT}\n\ndef answer(message):\n    try:\n        return ask(message)\n"
+    "    except OSError:\n        return message\n"
+)
 QUEUE = """
 import asyncio
 
@@ -483,7 +487,7 @@ async def serve():
         message, asked = await queue.get()
         try:
             asked.set_result(await asyncio.to_thread(ask, message))
-        except Exception:
+        except OSError:
             asked.set_result("Hello")
 
 async def answer(message):
@@ -636,11 +640,7 @@ def test_an_agent_that_passes_the_gateway_by_is_warned_of(project, models):
 
 
 def test_calls_that_get_a_fault_have_passed_the_gateway(project, models):
-    survives = (
-        "\n\ndef answer(message):\n    try:\n        return ask(message)\n"
-        "    except OSError:\n        return message\n"
-    )
-    project.agent(CHAT + survives, "{mode: live, faults: {rate: 1, kinds: [500]}}")
+    project.agent(SURVIVES, "{mode: live, faults: {rate: 1, kinds: [500]}}")
     project.edit("ci/model_calls: {}", "ci/model_calls: 5")
     project.with_keys(models)
 
@@ -653,15 +653,11 @@ def test_calls_that_get_a_fault_have_passed_the_gateway(project, models):
 
 
 def test_no_fault_hides_that_a_call_is_not_recorded(project, models):
-    survives = (
-        "\n\ndef answer(message):\n    try:\n        return ask(message)\n"
-        "    except OSError:\n        return message\n"
-    )
-    project.agent(CHAT + survives, CASSETTE, cases=1)
+    project.agent(SURVIVES, CASSETTE, cases=1)
     project.with_keys(models)
     assert project.run().code == 0
     faults = CASSETTE.replace("}", ", faults: {rate: 1, kinds: [500]}}")
-    project.agent(CHAT + survives, faults, cases=2)
+    project.agent(SURVIVES, faults, cases=2)
 
     assert project.run("--models", "replay").code == 6
     assert {case: kind for case, (kind, _) in project.errors().items()} == {"c1": "not_recorded"}

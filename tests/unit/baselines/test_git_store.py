@@ -183,6 +183,17 @@ def test_a_file_that_a_partial_clone_lacks_is_fetched(repo: Repo, tmp_path: Path
     assert said.endswith("; check out without `filter`")
 
 
+def test_a_submodule_is_no_baseline_of_a_partial_clone(repo: Repo, tmp_path: Path) -> None:
+    repo.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},base.json")
+    repo.git("commit", "--quiet", "-m", "a submodule")
+    commit = repo.head
+    repo.on("change").git("commit", "--quiet", "--allow-empty", "-m", "d")
+    repo.git("config", "uploadpack.allowFilter", "true")
+    partial = clone(repo.folder, tmp_path / "partial", "--filter=blob:none", "--branch=change")
+    said = refusal(partial.folder, GitStore(path="base.json", base="main"))
+    assert said.startswith(f"{commit[:12]}:base.json: is not a file")
+
+
 def test_a_folder_is_no_baseline(repo: Repo) -> None:
     commit = repo.commit("a folder", **{"base.json/x": ""})
     repo.on("change").commit("d")

@@ -165,7 +165,7 @@ def test_a_pattern_that_could_match_in_very_many_ways_is_answered():
     ],
 )
 def test_a_misspelt_keyword_is_an_error_as_it_would_check_nothing(schema: Any, wrong: str):
-    with pytest.raises(ValidationError, match=f"'{wrong}' is no keyword of JSON Schema"):
+    with pytest.raises(ValidationError, match=f"'{wrong}' is not a keyword of JSON Schema"):
         JsonSchema(threshold=1.0, schema=schema)
 
 

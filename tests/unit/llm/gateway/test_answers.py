@@ -148,7 +148,7 @@ def test_an_error_of_the_provider_in_a_success_is_an_outage(answer: Answer, outa
 
 @pytest.mark.parametrize("body", [{}, {"detail": "maintenance"}, {"errors": [{"message": "no"}]}])
 def test_an_answer_of_a_server_in_front_of_the_model_is_none(body: dict[str, Any]):
-    assert whole(body).trouble == f"is no answer of a model: {body}"
+    assert whole(body).trouble == f"is not an answer of a model: {body}"
 
 
 @pytest.mark.parametrize(
