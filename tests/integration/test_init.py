@@ -143,6 +143,7 @@ def record(root: Path) -> None:
             "invocations": [
                 {
                     "final_response": {"parts": [{"text": "Well."}]},
+                    "intermediate_data": {},
                     **turn.model_dump(mode="json", exclude_none=True),
                 }
                 for turn in each.conversation
