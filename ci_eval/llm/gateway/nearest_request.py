@@ -28,7 +28,10 @@ def nearest(asked: Mapping[str, Json], recorded: Iterable[dict[str, Json]]) -> I
     )
     if found is None:
         return
-    paths = [path for path in {**found, **wanted} if found.get(path) != wanted.get(path)]
+    # The digest tells 1 from 1.0, and from True.
+    paths = [
+        path for path in {**found, **wanted} if repr(found.get(path)) != repr(wanted.get(path))
+    ]
     for path in paths[:MAX_CHANGES]:
         yield from _change(path, found.get(path), wanted.get(path))
     if len(paths) > MAX_CHANGES:
@@ -55,6 +58,8 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Json]]:
 def _change(path: str, before: Json, now: Json) -> Iterator[str]:
     """Yield the diff of one value; for texts, only the lines that differ."""
     olds, news = _lines(before), _lines(now)
+    if olds == news:  # the text "1" and the number 1
+        olds, news = [json.dumps(before)], [json.dumps(now)]
     shown = 0
     for tag, first, last, begin, end in BoundedMatcher(olds, news).get_opcodes():
         for old, new in () if tag == "equal" else zip_longest(olds[first:last], news[begin:end]):

@@ -1,6 +1,9 @@
 """The difference to the nearest recorded request, in a message."""
 
+import json
 from typing import Any
+
+import pytest
 
 from ci_eval.llm.gateway.nearest_request import MAX_CHANGES, nearest
 
@@ -12,6 +15,12 @@ def request(text: str = "Hello", **more: Any) -> dict[str, Any]:
 def test_the_most_similar_one_is_compared():
     others = [request("Bye", model="n", temperature=1), request("Hello", temperature=0)]
     assert [*nearest(request(temperature=1), others)] == ["- temperature: 0", "+ temperature: 1"]
+
+
+@pytest.mark.parametrize(("old", "new"), [("1", "1.0"), ("1", "true"), ("1", '"1"'), ("0", "-0.0")])
+def test_values_that_python_takes_for_equal_differ(old, new):
+    found = nearest(request(seed=json.loads(new)), [request(seed=json.loads(old))])
+    assert [*found] == [f"- seed: {old}", f"+ seed: {new}"]
 
 
 def test_of_a_long_text_only_the_lines_that_differ_are_shown_where_they_do():
