@@ -451,6 +451,9 @@ def test_a_measure_that_can_be_compared_stands_for_no_criterion_that_cannot():
     found = decided(gate, run, now, comparison)
 
     assert found.outcome == "failed"
+    assert said(found, "info")[-1] == (
+        "no criterion that may block can be compared with the baseline: judged by thresholds alone"
+    )
 
 
 # --- Drops that are accepted ------------------------------------------------------------------

@@ -129,6 +129,13 @@ def test_a_warning_about_one_criterion_is_left_to_the_table() -> None:
     assert "\n- it dropped\n" in text.partition("<details>")[2]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_good"), [("a fail 0.2 was 0.2", False), ("a pass 1 was 1", True)]
+)
+def test_a_criterion_that_no_case_passes_gets_no_check_mark(text: str, is_good: bool) -> None:
+    assert ("✅" in comment(make_report(text))) is is_good
+
+
 def test_a_floor_in_doubt_is_not_in_the_table_and_stands_above_it() -> None:
     warning = Reason(kind="floor", severity="warns", message="a mean of 0.8", group=GROUP)
     text = comment(make_report("greets pass 0.9 was 0.9", reasons=[warning]))
