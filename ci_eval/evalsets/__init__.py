@@ -1,4 +1,4 @@
-"""Evalset formats, one per module.
+"""Evalset formats, one per module: our own, and those of ADK, AgentFlow, agents-cli and others.
 
 Shared parts are private modules: entries of cases, tables, and reading with limits.
 

@@ -1,6 +1,7 @@
-"""Client of language models: providers, prompts, answers, retries, rate limits, budgets, cassettes.
+"""Client of language models: providers and model settings, prompts, answers, rate limits, budgets.
 
-Cassettes are files of recorded calls, to which lines are appended.
+It also decides which failed model calls to retry, and records calls: cassettes are files with one
+call per line.
 
 Imports `plugins`, `runtime` and below.
 """

@@ -1,6 +1,6 @@
-"""The environment of a run: context, processes, isolation, git, paths, HTTP, retries, storage.
+"""The environment of a run: context, worker processes, isolation, git, paths, HTTP, storage.
 
-User templates are rendered in a sandboxed process, so they are here too.
+The waiting times of all retries are here, and the sandboxed process that renders user templates.
 
 Imports `run_files`, `text` and below.
 """

@@ -1,4 +1,4 @@
-"""Text: parsing YAML and JSON with limits, redacting secrets, escaping, our own templates.
+"""Text: parsing YAML and JSON with limits, diffs, redacting secrets, escaping, our own templates.
 
 Also streams of JSON, patterns, fingerprints, suggestions for misspelt words, and phrases for
 validation errors.
