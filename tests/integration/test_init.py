@@ -549,7 +549,13 @@ def test_where_no_branch_is_known_the_baseline_is_a_file(repository):
     assert written(root)["baseline"] == {"store": "file", "path": ".ci-eval/baseline.json"}
 
 
-@pytest.mark.parametrize("file", ["cases.csv", "tests/shop_cases.csv", "data/golden.csv"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("cases.csv", "tests/shop_cases.csv", "data/golden.csv"),
+        *("data/questions.csv", "test-set.csv", "ground_truth/shop.csv"),
+    ],
+)
 def test_an_evalset_is_found_by_its_name_outside_of_a_folder_for_evals(repository, capsys, file):
     repository({file: "id,prompt,expected\nadd,Add 2 and 3.,It is 5.\n"})
 

@@ -38,7 +38,9 @@ _SKIPPED = frozenset(
 _HIDDEN = frozenset({".adk"})
 """The hidden folders that are searched: ADK keeps its results there."""
 _EVALS = re.compile(
-    r"(?<![a-z])evals?(?![a-z])|evalset|evaluation|golden|(?<![a-z])cases\.", re.IGNORECASE
+    r"(?<![a-z])evals?(?![a-z])|evalset|evaluation|golden|(?<![a-z])cases\."
+    r"|test.?(case|set)|questions|ground.?truth",
+    re.IGNORECASE,
 )
 """Names of folders and files that may contain evalsets."""
 _RECORDED = re.compile(

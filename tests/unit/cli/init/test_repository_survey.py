@@ -61,7 +61,7 @@ def test_evalsets_are_found_by_their_endings_and_where_evals_are_kept(look):
         ("evals/empty.evalset.json", '{"eval_set_id": "s", "eval_cases": []}'),
         ("evals/package.json", "{}"),
         ("evals/broken.json", "{"),
-        ("medieval/questions.yaml", "cases: [{prompt: Hi}]\n"),
+        ("medieval/castles.yaml", "cases: [{prompt: Hi}]\n"),
     ],
 )
 def test_what_is_no_evalset_is_left(look, name, text):
