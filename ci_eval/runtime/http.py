@@ -11,7 +11,7 @@ import ipaddress
 import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -52,10 +52,12 @@ def address(text: str) -> str:
         ValueError: it is not.
 
     """
-    scheme, _, rest = text.partition("://")
-    if scheme not in ("http", "https") or not rest or any(map(str.isspace, text)):
-        raise ValueError(f"expected an address such as 'https://example.com/v1', found {text!r}")
-    return text
+    with suppress(ValueError):
+        parts = urlsplit(text)
+        is_complete = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        if is_complete and not any(map(str.isspace, text)):
+            return text
+    raise ValueError(f"expected an address such as 'https://example.com/v1', found {text!r}")
 
 
 Address = Annotated[str, AfterValidator(address)]

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import field_validator
 
@@ -69,12 +70,10 @@ class CallingModels(Record):
                 key = provider.key_variable(context.env)
                 if key and not (context.env[key].isascii() and context.env[key].isprintable()):
                     yield "models", f"the environment variable {key!r} has a line end or the like"
-                try:
-                    address(provider.upstream(context.env))
-                except ValueError:  # its message has the value, which may be a key
+                if not _can_be_extended(provider.upstream(context.env)):
                     variable = provider.address_variable(context.env)
                     found = f"the environment variable {variable!r} is not an address such as"
-                    yield "models", f"{found} {provider.address!r}"
+                    yield "models", f"{found} {provider.address!r}, without a login or a query"
         elif options:
             for service, variable in self._unreachable(context):
                 message = f"calls to {service} cannot be replayed, but {variable} makes the agent"
@@ -97,6 +96,15 @@ class CallingModels(Record):
             **{name: "1" for name, value in declared if value is None and "*" not in name},
         }
         yield from unreachable(variables).items()
+
+
+def _can_be_extended(url: str) -> bool:
+    """Return True if an address can get a path, and requests to it a key."""
+    try:
+        parts = urlsplit(address(url))
+    except ValueError:
+        return False
+    return not (parts.query or parts.fragment or "@" in parts.netloc)
 
 
 def with_models(

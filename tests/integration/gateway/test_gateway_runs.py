@@ -593,10 +593,16 @@ def test_recording_while_the_provider_is_down_keeps_what_was_recorded(project, m
     assert project.run("--models", "replay", out="replayed").code == 0
 
 
-@pytest.mark.parametrize("mode", ["auto", "replay"])
-def test_a_wrong_address_of_a_provider_is_named_before_a_run(project, mode):
+@pytest.mark.parametrize(
+    ("mode", "url"),
+    [
+        *(("auto", "not-a-url"), ("replay", "not-a-url"), ("auto", "https://not-a-url:99999/v1")),
+        *(("auto", "https://me:not-a-url@localhost/v1"), ("auto", "https://localhost?not-a-url")),
+    ],
+)
+def test_a_wrong_address_of_a_provider_is_named_before_a_run(project, mode, url):
     project.agent(PYTHON, f"{{mode: {mode}, cassette: models.jsonl}}")
-    project.set(OPENAI_BASE_URL="not-a-url")
+    project.set(OPENAI_BASE_URL=url)
 
     ended = project.ci_eval("validate")
 

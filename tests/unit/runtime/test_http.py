@@ -19,6 +19,7 @@ from ci_eval.runtime.http import (
     Net,
     Request,
     StatusError,
+    address,
     connecting,
     is_local,
     shown_address,
@@ -100,6 +101,21 @@ async def all_events(found: Net, url: str, into: list[str]) -> None:
 )
 def test_an_address_in_a_message_has_nothing_secret(url: str, shown: str) -> None:
     assert shown_address(url) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "a.example", "ftp://a.example", "http://", "http:///x", "http://a:b"),
+        *("http://a:99999/", "http://a:0", "http://[::1", "https://a .example", "http://a/\n"),
+    ],
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    assert address("https://me:secret@a.example:8443/b?c#d") == (
+        "https://me:secret@a.example:8443/b?c#d"
+    )
+    with pytest.raises(ValueError, match="expected an address such as"):
+        address(text)
 
 
 @pytest.mark.parametrize(
