@@ -300,10 +300,32 @@ def baseline_for(config: Config, context: RunContext, meta: RunMeta) -> Baseline
     )
 
 
-def judge_again(given: str, collected: Collected, config: str) -> tuple[Report, Config, RunContext]:
-    """Reevaluate the stored run at `given` with the baseline and gate of a configuration."""
-    loaded, context = load(config)
+def _config_of(given: str, meta: RunMeta) -> str:
+    """Return the configuration that a stored run was made with, if it is there."""
+    for name in (meta.config, CONFIG_FILE):
+        with suppress(UsageError):
+            if name and contained(Path.cwd(), name).is_file():
+                return name
+    message = f"no configuration was found to reevaluate the run of {given}"
+    raise UsageError(message, hint="pass the configuration the run was made with: -c FILE")
+
+
+def judge_again(
+    given: str, collected: Collected, config: str | None
+) -> tuple[Report, Config, RunContext]:
+    """Reevaluate the stored run at `given` with the baseline and gate of a configuration.
+
+    Without a `config`, it is the one that the run was made with, or else `ci-eval.yaml`.
+
+    Raises:
+        UsageError: there is neither, or `ci-eval.yaml` defines another suite.
+
+    """
     meta = collected.run.meta
+    loaded, context = load(config or _config_of(given, meta))
+    if config is None:
+        require_suite(loaded, meta)
+    loaded = replace(loaded, suite=meta.suite)  # whose runs it is compared with
     # The report shows the gate that decided it.
     gate = loaded.gate.model_dump(mode="json", exclude_defaults=True)
     again = collected.run._replace(meta=meta.model_copy(update={"gate": gate}))

@@ -9,9 +9,8 @@ from ci_eval.cli import command_inputs, console
 from ci_eval.cli.exit_codes import apart_from_json
 from ci_eval.cli.output_paths import only_writer
 from ci_eval.cli.shared_options import other_config_option, report_options
-from ci_eval.config.config_schema import GateOptions
-from ci_eval.run.report_assembly import compare_and_decide, write_report
-from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.run.report_assembly import write_report
+from ci_eval.run_files.file_names import REPORT_FOLDER
 from ci_eval.run_files.run_file import redacted
 
 
@@ -22,19 +21,15 @@ from ci_eval.run_files.run_file import redacted
 def report(run: str, config: str | None, out: str, **options: Any) -> int:
     """Reevaluate the gate for a stored run and write its reports.
 
-    RUN is a run.json, or the folder that it is in.
+    RUN is a run.json, or the folder that it is in. By default, the configuration is the one that
+    the run was made with.
     """
     collected = command_inputs.stored_run(run)
-    secrets = command_inputs.secrets_of(collected.run)
-    if config or Path(CONFIG_FILE).exists():
-        by = config or CONFIG_FILE
-        found, loaded, context = command_inputs.judge_again(run, collected, by)
-        reports, secrets = loaded.reports, secrets.with_more(context.secrets.given)
-    else:
-        found, reports = compare_and_decide(collected, GateOptions(), None), {}
+    found, loaded, context = command_inputs.judge_again(run, collected, config)
+    secrets = command_inputs.secrets_of(collected.run).with_more(context.secrets.given)
     found = secrets.cleaned(found)
     with only_writer(Path(out)):
-        write_report(found, redacted(collected.run, secrets), Path(out), reports, secrets)
+        write_report(found, redacted(collected.run, secrets), Path(out), loaded.reports, secrets)
     with apart_from_json(as_json=options["as_json"]):
         run_folder = run if Path(run).is_dir() else str(Path(run).parent)
         most = console.shown_cases(options["show"])

@@ -102,13 +102,29 @@ def test_what_another_configuration_made_of_a_run_is_explained_by_that_one(regre
     assert regressed.ci_eval("gate", "explain", "--json").json["gate"]["max_drop"] == 0.9
 
 
-def test_without_a_report_and_a_configuration_nothing_is_explained(regressed):
-    (regressed.folder / "ci-eval-report/report.json").unlink()
+@pytest.mark.parametrize("command", [("gate", "explain"), ("report",)])
+def test_without_a_configuration_nothing_is_reevaluated(regressed, command):
     (regressed.folder / "ci-eval.yaml").unlink()
-    ended = regressed.ci_eval("gate", "explain")
+    assert "FAILED" in regressed.ci_eval("gate", "explain").out
+    (regressed.folder / "ci-eval-report/report.json").unlink()
+    ended = regressed.ci_eval(*command)
 
     assert ended.code == 4
-    assert "no configuration was found to reevaluate its run" in ended.err
+    assert "no configuration was found to reevaluate the run of ci-eval-report" in ended.err
+    assert not (regressed.folder / "ci-eval-report/report.json").exists()
+
+
+def test_a_run_is_reevaluated_with_its_own_configuration(regressed):
+    path = regressed.folder / "ci-eval.yaml"
+    path.rename(regressed.folder / "other.yaml")
+    regressed.ci_eval("run", "-c", "other.yaml", "--out", "second")
+    path.write_text(CONFIG.replace("shop", "third"))
+
+    assert regressed.ci_eval("report", "second").code == 1  # compared with its own baseline
+    (regressed.folder / "other.yaml").unlink()
+    ended = regressed.ci_eval("report", "second")
+    assert ended.code == 4
+    assert "the run belongs to suite 'shop', but ci-eval.yaml defines 'third'" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected
 from ci_eval.run.report_assembly import MAX_WORST, compare_and_decide
 from ci_eval.run_files import report_phrases
-from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FILE, REPORT_FOLDER
+from ci_eval.run_files.file_names import REPORT_FILE, REPORT_FOLDER
 from ci_eval.run_files.report_file import read_report
 from ci_eval.run_files.run_file import redacted, replacing
 from ci_eval.run_files.score_table import Past
@@ -187,8 +187,8 @@ def power(config: str, drop: float | None, *, power: float, run: str | None, as_
 def report_of(given: str, config: str | None) -> Report:
     """Return the report of the run at `given`.
 
-    A stored report is returned unchanged, unless a `config` is given.  Otherwise the run is
-    reevaluated with `config`, or else with `ci-eval.yaml`.
+    A stored report is returned unchanged, unless a `config` is given.  Otherwise, the run is
+    reevaluated.
 
     Raises:
         UsageError: there is no report and no run, or no configuration to reevaluate it with.
@@ -199,10 +199,7 @@ def report_of(given: str, config: str | None) -> Report:
     if config is None and written.is_file() and _is_report(written):
         return _with_criteria(read_report(written, shown=str(written)), str(written))
     collected = command_inputs.stored_run(given)
-    if config is None and not Path(CONFIG_FILE).exists():
-        message = f"{given} holds no report, and no configuration was found to reevaluate its run"
-        raise UsageError(message, hint="pass one: -c FILE")
-    return command_inputs.judge_again(given, collected, config or CONFIG_FILE)[0]
+    return command_inputs.judge_again(given, collected, config)[0]
 
 
 def _with_criteria(report: Report, shown: str) -> Report:
