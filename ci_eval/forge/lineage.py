@@ -6,8 +6,9 @@ first and up to a limit.  If none of them has a run, the newest run of the base 
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -118,15 +119,23 @@ class Origin:
         return f"commit {self.commit} on branch {self.branch}, {self.created}"
 
 
-def trace(clone: Clone, *, base: str | None, search: int, commit: str | None = None) -> Lineage:
+def trace(
+    clone: Clone,
+    *,
+    base: str | None,
+    search: int,
+    commit: str | None = None,
+    tracked: Sequence[str] = (),
+) -> Lineage:
     """Return the lineage of the checkout, or of a `commit` that the clone has.
 
     `base` is the branch to compare with.  The default is the target branch of the pull request,
-    else the branch that was pushed, else the default branch.  At most `search` commits are read.
+    else the pushed branch if it matches one of the patterns `tracked`, else the default branch.  At
+    most `search` commits are read.
     """
     view = clone.view
     head = view.commit(commit) if commit else clone.head
-    branch = base or base_branch(clone.env) or default_branch(clone)
+    branch = base or target_branch(clone.env) or _tracked_branch(clone, tracked)
     if head is None:
         return Lineage(base=branch)
     own = head if head != clone.head or clone.is_unchanged else None
@@ -144,14 +153,22 @@ def trace(clone: Clone, *, base: str | None, search: int, commit: str | None = N
     return Lineage(found, branch, own, clone.is_shallow, changes)
 
 
-def began(clone: Clone, configured: str | None) -> Lineage:
+def _tracked_branch(clone: Clone, tracked: Sequence[str]) -> str | None:
+    """Return the branch whose earlier runs a run without a target branch is compared with."""
+    own = own_branch(clone.env)
+    if own and any(fnmatchcase(own, each) for each in tracked):
+        return own
+    return default_branch(clone) or own
+
+
+def began(clone: Clone, configured: str | None, tracked: Sequence[str]) -> Lineage:
     """Return the lineage of a change, with the commit where it began as the only ancestor.
 
     A change may bring its own configuration, so the target branch that CI names takes precedence
-    over the `configured` one.
+    over the `configured` one.  `tracked` are patterns of branches, as for `trace`.
     """
     base = target_branch(clone.env) or configured
-    return trace(clone, base=base, search=1)
+    return trace(clone, base=base, search=1, tracked=tracked)
 
 
 def event(env: Mapping[str, str]) -> Mapping[str, Any]:
@@ -268,10 +285,13 @@ def default_branch(clone: Clone) -> str | None:
     return next((name for name in _MAIN if _tip(clone, name)), None)
 
 
-def _tip(clone: Clone, branch: str) -> str | None:
-    """Return the newest commit of a branch, on the remote if known."""
-    names = (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}", branch)
-    return next(filter(None, map(clone.view.commit, names)), None)
+def _tip(clone: Clone, branch: str, *, is_local: bool = True) -> str | None:
+    """Return the newest commit of a branch, on the remote if known; never that of a tag.
+
+    Unless `is_local`, only a branch of a remote counts.
+    """
+    kinds = ["remotes/origin", "heads", "remotes"] if is_local else ["remotes/origin", "remotes"]
+    return next(filter(None, (clone.view.commit(f"refs/{each}/{branch}") for each in kinds)), None)
 
 
 def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | None:
@@ -279,13 +299,15 @@ def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | No
     env, view = clone.env, clone.view
     if head == clone.head and (built_on := _built_on(clone)):
         return built_on
-    tip = _tip(clone, branch) if branch else None
+    parents = view.parents(head)
+    changed = event_text(event(env), "pull_request", "head", "sha")
+    is_merge = bool(env.get("GITHUB_BASE_REF")) and len(parents) > 1 and head != changed
+    tip = _tip(clone, branch, is_local=not is_merge) if branch else None
     if tip and (found := view.query("merge-base", "--all", head, tip).split()):
         # After merges in both directions there are several; runs are stored for the base branch.
         line = view.first_parents(tip, search) if len(found) > 1 else ()
         return next((each for each in line if each in found), found[0])
-    parents = view.parents(head)
-    if env.get("GITHUB_BASE_REF") and len(parents) > 1:
+    if is_merge:
         # The checkout is the merge of the change into its base, which is the first parent.
         return parents[0]
     bases = (

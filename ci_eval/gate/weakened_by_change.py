@@ -37,7 +37,7 @@ def rewritten(
     `compared`: the run is compared with a stored one, which holds the earlier configuration.
     """
     store, clone = config.baseline, context.clone
-    lineage = began(clone, store.base if store else None)
+    lineage = began(clone, *(store.base, store.branches) if store else (None, ()))
     start = next(iter(lineage.ancestors), None)
     is_base = lineage.base is not None and current_branch(clone) == lineage.base
     if is_base or not lineage.changes or is_tag(clone.env):

@@ -29,8 +29,8 @@ class BaselineStore(Plugin):
     window: int = Field(default=5, ge=1, le=100)
     """Number of baseline runs to pool; together they show how much a case varies."""
     base: str | None = Field(default=None, min_length=1)
-    """Branch to compare with. Default: the target branch of the pull request or the branch that
-    was pushed, else the default branch."""
+    """Branch to compare with. Default: the target branch of the pull request, else the pushed
+    branch if `branches` names it, else the default branch."""
     branches: tuple[str, ...] = ()
     """Branches on which CI stores its runs, as names or patterns such as `release/*`. Default:
     `base`, else the default branch."""
@@ -44,7 +44,9 @@ class BaselineStore(Plugin):
 
     def lineage(self, context: RunContext, commit: str | None = None) -> Lineage:
         """Return the ancestors of `commit`, by default of the commit that is checked out."""
-        return lineage.trace(context.clone, base=self.base, search=self.search, commit=commit)
+        return lineage.trace(
+            context.clone, base=self.base, search=self.search, commit=commit, tracked=self.branches
+        )
 
     @abstractmethod
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:

@@ -282,7 +282,7 @@ class Arms:
         """Check out the merge base; if that is impossible, keep the reason."""
         plan, context, _ = self.change
         store = plan.config.baseline
-        lineage = began(context.clone, store.base if store else None)
+        lineage = began(context.clone, *(store.base, store.branches) if store else (None, ()))
         if not lineage.changes and is_without_change(context.env):
             self.unconfirmed = f"this run has no change (event {event_of(context.env)!r})"
             self.base_is_new = True

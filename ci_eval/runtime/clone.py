@@ -274,7 +274,7 @@ def _read(folder: Path, env: Mapping[str, str]) -> _Found:
     nearest = _nearest(folder)
     if nearest is None:
         raise GitError(f"{folder} is not in a git repository")
-    top, git_dir = nearest
+    top, git_dir = _of_job(*nearest) if env.get("CI") else nearest
     shared = _read_text(git_dir / "commondir").strip()
     common = Path(os.path.normpath(git_dir / shared)) if shared else git_dir
     # The only git command on the clone itself.  It opens no object: git would fetch a missing one
@@ -291,6 +291,17 @@ def _read(folder: Path, env: Mapping[str, str]) -> _Found:
     repository = Repository(view, env, extra)
     name = repository.query("symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/")
     return _Found(repository, top, common, repository.commit("HEAD"), name or None, settings)
+
+
+def _of_job(top: Path, git_dir: Path) -> tuple[Path, Path]:
+    """Return the work tree that a CI job is about, given the nearest one.
+
+    It is not a submodule, which a pull request can put in place of a folder.
+    """
+    outer = _nearest(top.parent)
+    if outer is None or not git_dir.is_relative_to(outer[1] / "modules"):
+        return top, git_dir
+    return _of_job(*outer)
 
 
 def _settings(git_dir: Path, top: Path, env: Mapping[str, str]) -> Iterator[Setting]:

@@ -325,6 +325,27 @@ def test_in_a_clone_of_depth_one_the_name_of_the_parent_is_known(
     assert shallow.git("rev-list", "--all", "HEAD").split() == [shallow.head]
 
 
+@pytest.mark.parametrize("kind", ["tags", "heads"])
+def test_a_tag_or_a_local_branch_called_like_the_base_branch_is_not_it(
+    origin: Repo, tmp_path: Path, kind: str
+) -> None:
+    main = origin.head
+    made = checkout(origin, tmp_path / "clone", "refs/pull/1/merge", 3)
+    made.git("update-ref", f"refs/{kind}/main", "HEAD^2")
+    assert traced(made, **PULL_REQUEST).ancestors[0] == main
+
+
+def test_a_merge_by_the_author_is_not_that_of_the_pull_request(
+    origin: Repo, tmp_path: Path
+) -> None:
+    main = origin.head
+    origin.git("checkout", "--quiet", "change")
+    origin.merge("main")
+    made = checkout(origin, tmp_path / "clone", "refs/heads/change", 2)
+    told = event(tmp_path, pull_request={"base": {"sha": main}, "head": {"sha": made.head}})
+    assert traced(made, **PULL_REQUEST, **told).ancestors[0] == main
+
+
 def test_the_head_of_a_pull_request_alone_is_compared_with_the_commit_of_the_event(
     origin: Repo, tmp_path: Path
 ) -> None:
@@ -417,6 +438,24 @@ def test_a_push_that_replaced_commits_or_began_the_branch_is_compared_with_its_p
     assert pushed(origin, tmp_path, "a" * 40, forced=True).ancestors == before
 
 
+@pytest.mark.parametrize("before", ["0" * 40, "HEAD^"])
+@pytest.mark.parametrize("name", ["push", "workflow_dispatch"])
+def test_a_branch_without_a_pull_request_is_compared_with_the_default_branch(
+    origin: Repo, tmp_path: Path, before: str, name: str
+) -> None:
+    base = origin.git("merge-base", "main", "change")
+    origin.git("checkout", "--quiet", "change")
+    origin.commit("two")
+    before = origin.git("rev-parse", before) if before == "HEAD^" else before
+    payload = {"before": before, "after": origin.head, "repository": {"default_branch": "main"}}
+    env = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": name, **event(tmp_path, **payload)}
+    env |= {"GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "change"}
+    found = traced(origin, **env)
+    assert (found.base, found.ancestors[0], found.changes) == ("main", base, True)
+    tracked = trace(Clone(origin.folder, ENV | env), base=None, search=50, tracked=("cha*",))
+    assert (tracked.base, tracked.changes) == ("change", False)
+
+
 @pytest.mark.parametrize("told", ["schedule", "workflow_dispatch", "repository_dispatch"])
 def test_where_nothing_was_pushed_runs_of_the_same_commit_count(repo: Repo, told: str) -> None:
     env = {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": told}
@@ -498,7 +537,7 @@ def test_where_only_a_change_was_fetched_its_parent_is_no_merge_base(
     repo.git("clone", "--quiet", "--depth=2", "--branch=work", "--single-branch", url, str(only))
 
     (only / "bot.py").write_text("changed")
-    found = began(Clone(only, ENV), base)
+    found = began(Clone(only, ENV), base, ())
 
     assert bool(found.ancestors) == begins
     assert found.changes

@@ -112,7 +112,9 @@ def test_a_linked_work_tree(repo: Repo, tmp_path: Path) -> None:
     assert trace(found, base="main", search=5).ancestors[0] == repo.head
 
 
-def test_a_submodule_is_a_clone_of_its_own(repo: Repo, tmp_path: Path) -> None:
+def test_a_submodule_is_a_clone_of_its_own_but_not_what_a_job_is_about(
+    repo: Repo, tmp_path: Path
+) -> None:
     outer = Repo(tmp_path / "outer")
     outer.git(
         *("-c", "protocol.file.allow=always", "submodule", "--quiet", "add"),
@@ -122,6 +124,8 @@ def test_a_submodule_is_a_clone_of_its_own(repo: Repo, tmp_path: Path) -> None:
     found = Clone(outer.folder / "deps/lib/evals", ENV)
     assert (found.top, found.head) == (outer.folder / "deps/lib", repo.head)
     assert Clone(outer.folder / "deps", ENV).head == outer.head
+    job = Clone(outer.folder / "deps/lib/evals", ENV | {"CI": "true"})
+    assert (job.top, job.head) == (outer.folder, outer.head)
 
 
 def test_a_clone_that_borrows_objects(repo: Repo, tmp_path: Path) -> None:
