@@ -47,10 +47,12 @@ def reasons_of_silence(found: Sequence[Silence], gate: GateOptions) -> Iterator[
 
 
 def _silent(group: Group) -> tuple[list[str], float]:
-    """Return the silent cases, and the maximum probability of as many by chance.
+    """Return the silent cases, and the probability of as many by chance: the smaller of two.
 
     A case is measured in all earlier trials and in none now like one that always passed and now
     always fails: see `hard_break`.  Cases that were silent before, too, may be so in any trial.
+    That finds a few cases of a long history.  Many cases of a short one show by a sign test:
+    without a change, no case is more likely to be silent now alone than before alone.
     """
     rows = group.before.rows_of(group.now.numbers)
     measured_before, skipped_before = (
@@ -67,5 +69,7 @@ def _silent(group: Group) -> tuple[list[str], float]:
     before, now = measured_before + skipped_before, measured + skipped
     known = (before > 0) & (lost == 0)
     trials = Counter(zip(before[known].tolist(), now[known].tolist(), strict=True))
-    chances = [(many, most_probable_break(*each)) for each, many in trials.items()]
-    return cases, at_least(len(steady), chances) if steady else 1.0
+    breaks = [(many, most_probable_break(*each)) for each, many in trials.items()]
+    reverse = int((known & (skipped_before > 0) & (measured > 0)).sum())
+    signs = [(len(steady) + reverse, 0.5)]
+    return cases, min(at_least(len(steady), each) for each in (breaks, signs)) if steady else 1.0

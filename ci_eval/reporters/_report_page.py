@@ -90,6 +90,8 @@ class Page:
     """The cases that are part of a criterion's drop."""
     suspected: Cases
     """The cases that always passed before and always fail now."""
+    silent: int
+    """The number of cases in which a criterion that can block no longer finds what it measures."""
     noise: Some[str]
     """The other cases that got worse."""
     in_base: Some[str]
@@ -192,6 +194,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         broke=broke,
         lower=findings.worse("lower"),
         suspected=suspected,
+        silent=len({case for each in comparison.silent for case in each.cases}),
         noise=Some.of(findings.names("noise"), rows),
         in_base=Some.of(findings.names("in_base"), rows),
         others_failed=max(report.totals.failed - findings.newly_failing, 0),

@@ -40,7 +40,7 @@ def test_more_silent_cases_than_chance_explains_block(count, runs):
     assert verdict(silent(count), *[TEN] * runs, on_vanished="warn").outcome == "passed"
 
 
-@pytest.mark.parametrize(("count", "runs"), [(6, 1), (3, 5)])
+@pytest.mark.parametrize(("count", "runs"), [(6, 1), (5, 1), (3, 5)])
 def test_an_unusual_number_of_silent_cases_is_a_doubt(count, runs):
     found = verdict(silent(count), *[TEN] * runs)
 

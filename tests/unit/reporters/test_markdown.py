@@ -34,6 +34,7 @@ from ci_eval.records.findings import (
     Reason,
     ReasonKind,
     Report,
+    Silence,
     Together,
     Totals,
     Vanished,
@@ -134,6 +135,15 @@ def test_a_warning_about_one_criterion_is_left_to_the_table() -> None:
 )
 def test_a_criterion_that_no_case_passes_gets_no_check_mark(text: str, is_good: bool) -> None:
     assert ("✅" in comment(make_report(text))) is is_good
+
+
+def test_what_a_criterion_no_longer_measures_is_counted_beside_what_passed() -> None:
+    report = make_report("greets pass 0.9 was 0.9")
+    assert report.comparison
+    silence = Silence(group=GROUP, cases=("greets", "x"), p_value=0.5, level=0.01)
+    found = report.comparison.model_copy(update={"silent": (silence, silence)})
+    text = comment(report.model_copy(update={"comparison": found}))
+    assert "1 of 1 case passed · 2 not measured by a criterion\n" in text
 
 
 def test_a_floor_in_doubt_is_not_in_the_table_and_stands_above_it() -> None:
