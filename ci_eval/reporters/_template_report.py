@@ -51,7 +51,7 @@ class Templated(Reporter):
         """Render the user's template, or our template `ours`, with as much of `report` as fits."""
         text = note = ""
         if self._template:
-            head = _weakened(report)
+            head = _always_said(report)
             try:
                 return head + _custom(
                     self._template, report, levels, lambda text: fits(head + text)
@@ -65,9 +65,12 @@ class Templated(Reporter):
         return text
 
 
-def _weakened(report: Report) -> str:
+def _always_said(report: Report) -> str:
     """Return the lines that no template can leave out, because it may be part of the change."""
-    said = [each.message for each in report.verdict.reasons if each.kind == "weakened_gate"]
+    verdict = report.verdict
+    said = [each.message for each in verdict.reasons if each.kind == "weakened_gate"]
+    if verdict.undecided:
+        said.append(f"not decided: {verdict.undecided}")
     lines = [f"> {markdown(each, _MOST_SAID)}\n" for each in said]
     return "".join(("> [!WARNING]\n", *lines, "\n")) if lines else ""
 

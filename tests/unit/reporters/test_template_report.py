@@ -36,6 +36,14 @@ def test_our_template_taken_for_theirs_makes_the_same(
     assert made(tmp_path, ours(f"{name}.md.j2"), report, kind) == expected
 
 
+def test_no_template_hides_that_a_run_is_not_decided(tmp_path: Path) -> None:
+    report = make_report("refunds pass 0.9 was 0.9")
+    verdict = report.verdict.model_copy(update={"undecided": "to decide it, repeat more often"})
+    text = made(tmp_path, "passed", report.model_copy(update={"verdict": verdict}), Markdown)
+    said = "> [!WARNING]\n> not decided: to decide it, repeat more often\n\npassed"
+    assert said in text
+
+
 @pytest.mark.slow
 def test_the_first_line_is_ours_and_no_template_writes_one(tmp_path: Path) -> None:
     report = compared_in_full(make_report("refunds fail 0.2 was 0.9"))
