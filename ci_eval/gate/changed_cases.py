@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from ci_eval.config.evalset_names import without_cases
 from ci_eval.config.open_evalset import open_evalset
-from ci_eval.gate.changed_files import differs
+from ci_eval.gate.changed_files import changed_links, differs
 from ci_eval.gate.earlier_config import EarlierConfig, linked
 from ci_eval.records.errors import UsageError
 from ci_eval.records.results import RunMeta
@@ -34,8 +34,8 @@ def changed_cases(meta: RunMeta, start: str, clone: Clone) -> Iterator[str]:
         if not (is_data and differs(clone, start, str(path))):
             continue
         try:
-            blob = _earlier(evalset.path, path, start, clone)
-            count = _changed(path, blob, clone) if blob else 0
+            earlier = _earlier(evalset.path, path, start, clone)
+            count = _changed(path, *earlier) if earlier else 0
         except (GitError, UsageError, OSError):
             yield f"evalset {name}: the earlier {evalset.path} cannot be read"
             continue
@@ -43,23 +43,30 @@ def changed_cases(meta: RunMeta, start: str, clone: Clone) -> Iterator[str]:
             yield f"evalset {name}: {counted(count, 'case')} changed or removed"
 
 
-def _earlier(place: str, path: Path, start: str, clone: Clone) -> str:
-    """Return the name of the earlier blob of the evalset at `place`; empty if it is new.
+def _earlier(place: str, path: Path, start: str, clone: Clone) -> tuple[Clone, str] | None:
+    """Return the earlier blob of the evalset at `place`, and where it is; `None` if it is new.
 
     Raises:
-        GitError: it is behind a symlink whose earlier target is unknown.
+        GitError: it is behind a symlink or in a submodule, and what was there is unknown.
 
     """
     resolved = clone.inside(str(path.resolve()))
     for each in (linked(clone, start, place), resolved):
         if clone.view.holds(f"{start}:{each}"):
-            return f"{start}:{each}"
+            return clone, f"{start}:{each}"
+    for link in changed_links(clone, start, path):
+        # The submodule itself; with `CI`, it would be the repository.
+        module = Clone((clone.top or clone.folder) / link, {**clone.env, "CI": ""})
+        blob = f"{clone.view.query('rev-parse', f'{start}:{link}')}:{module.inside(str(path))}"
+        if module.view.holds(blob):
+            return module, blob
+        raise GitError(place)
     if resolved != place:
         raise GitError(place)
-    return ""
+    return None
 
 
-def _changed(path: Path, blob: str, clone: Clone) -> int:
+def _changed(path: Path, clone: Clone, blob: str) -> int:
     with TemporaryDirectory(prefix="ci-eval-") as folder:
         earlier = Path(folder) / path.name
         clone.view.copy(blob, earlier, most=_MAX_BYTES)

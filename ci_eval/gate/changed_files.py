@@ -90,13 +90,14 @@ def differs(clone: Clone, start: str, path: str) -> bool:
 
 
 def changed_links(clone: Clone, start: str, path: Path) -> list[str]:
-    """Return git's paths of the symlinks on the way to a file that differ from those at `start`."""
+    """Return git's paths of the links on the way to a file that differ from those at `start`."""
     return _differing(clone, start, [clone.inside(str(each)) for each in _links(clone, path)])
 
 
 def _links(clone: Clone, path: Path) -> list[Path]:
-    """Return the symlinks of the repository that are folders on the way to a file."""
-    return [each for each in path.parents if clone.top in each.parents and each.is_symlink()]
+    """Return the folders on the way to a file that are symlinks or submodules."""
+    inside = [each for each in path.parents if clone.top in each.parents]
+    return [each for each in inside if each.is_symlink() or (each / ".git").exists()]
 
 
 def _of_judges(config: Config, start: str, context: RunContext) -> Iterator[str]:

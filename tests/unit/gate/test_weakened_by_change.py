@@ -454,6 +454,25 @@ def test_what_is_behind_a_link_is_compared_as_well(repo):
     ]
 
 
+def test_what_is_in_a_submodule_is_compared_as_well(repo, tmp_path):
+    data = Repo(tmp_path / "data")
+    data.commit(**{"a.yaml": CASES, "t.jsonl": ""})
+    allowed = ("-c", "protocol.file.allow=always")
+    repo.git(*allowed, "submodule", "--quiet", "add", data.folder.as_uri(), "evals")
+    config = CONFIG.replace("e.json", "evals/a.yaml").replace("t.jsonl", "evals/t.jsonl")
+    repo.commit(**{"ci-eval.yaml": config})
+    repo.on("work")
+    assert said(repo) == []
+    data.commit(**{"a.yaml": CASES.replace("expected: Hi", "expected: Yo")})
+    repo.git(*allowed, "submodule", "--quiet", "update", "--remote")
+    repo.commit()
+
+    assert said(repo) == [
+        "agent a: its recording evals/t.jsonl is part of this change",
+        "evalset e: 1 case changed or removed",
+    ]
+
+
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_configuration_in_a_linked_folder_is_compared(repo, elsewhere):
     (repo.folder / "conf").symlink_to("strict")
