@@ -9,6 +9,7 @@ from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.cases import Json
 from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.run_files.score_table import Columns
+from ci_eval.text.templates import counted
 
 _STRICTNESS = {
     "on_missing": ("pass", "warn", "threshold", "fail"),
@@ -31,13 +32,18 @@ UNBLOCKED = "gate.on_loosened: fail → warn"
 _BY_THRESHOLD = frozenset({"threshold", "both"})
 """Modes in which every case must pass, unless `min_pass_rate` is set."""
 _TIERS = ("inform", "warn", "block")
+_MOST_ENTRIES = 2
+"""Maximum number of new entries for single cases that are named; more could hide the rest."""
 
 
 def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
-    """Yield, in words, what `now` lets through but `before` did not."""
+    """Yield, in words, what `now` lets through but `before` did not.
+
+    What affects most comes first, as reports show the beginning.
+    """
     gate, was = _with_mode(now), _with_mode(before)
-    yield from _of_gate(gate, was, day_of(now))
-    yield from _of_unjudged(gate, was)
+    yield from _of_store(now, before)
+    yield from _of_gate(gate, was)
     yield from _of_floors(now, gate, was)
     for name, facts in now.criteria.items():
         if name in before.criteria:
@@ -51,7 +57,11 @@ def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
     # More repeats than configured, as a maintainer draws once, are no promise.
     elif now.repeats < (promised := min(before.repeats, was_configured)):
         yield f"--repeats: {promised} → {now.repeats}"
-    yield from _of_store(now, before)
+    entries = [*_of_excuses(gate, was, day_of(now)), *_of_unjudged(gate, was)]
+    yield from entries[:_MOST_ENTRIES]
+    if len(entries) > _MOST_ENTRIES:
+        more = counted(len(entries) - _MOST_ENTRIES, "more entry", "more entries")
+        yield f"gate: {more} of accept, quarantine or allow_unjudged"
 
 
 def changed_content(now: Columns, before: Columns) -> Iterator[str]:
@@ -93,7 +103,7 @@ def _of_store(now: RunMeta, before: RunMeta) -> Iterator[str]:
             yield f"baseline.{name}: {old} → {new}"
 
 
-def _of_gate(now: GateOptions, before: GateOptions, today: date) -> Iterator[str]:
+def _of_gate(now: GateOptions, before: GateOptions) -> Iterator[str]:
     for name, order in _STRICTNESS.items():
         new, old = getattr(now, name, None), getattr(before, name, None)
         if {new, old} <= {*order} and order.index(new) < order.index(old):
@@ -106,7 +116,11 @@ def _of_gate(now: GateOptions, before: GateOptions, today: date) -> Iterator[str
         new, old = getattr(now, name), getattr(before, name)
         if sign * (new - old) > 0:
             yield f"gate.{name}: {old:g} → {new:g}"
-    for excuse in (*now.accept, *now.quarantine):
+
+
+def _of_excuses(now: GateOptions, before: GateOptions, today: date) -> Iterator[str]:
+    # Patterns first: they excuse more than single cases.
+    for excuse in sorted((*now.accept, *now.quarantine), key=lambda each: "*" not in each.case):
         if excuse.until >= today and excuse not in (*before.accept, *before.quarantine):
             yield f"gate: {excuse.named} is {excuse.kind} until {excuse.until.isoformat()}"
 
