@@ -44,23 +44,28 @@ def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Handle SIGTERM, which a runner sends to cancel the job, like Ctrl-C.
+    """Handle what ends a job like Ctrl-C: SIGTERM of a runner, and SIGHUP of a closed terminal.
 
     Without a handler, the first process of a container ignores SIGTERM.  Ctrl-C is also enabled
-    for a background process of a shell, which would ignore it.
+    for a background process of a shell, which would ignore it; SIGHUP is not, for `nohup`.
     """
 
     def interrupt(*_: object) -> None:
         # Not a KeyboardInterrupt, which any code might catch: asyncio handles SIGINT itself.
         signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    handled = [signal.SIGTERM]
+    hangup = getattr(signal, "SIGHUP", None)  # not on Windows
+    if hangup and signal.getsignal(hangup) != signal.SIG_IGN:
+        handled.append(hangup)
+    before = {each: signal.signal(each, interrupt) for each in handled}
     if ignored := signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
         if ignored:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 

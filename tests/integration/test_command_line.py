@@ -62,6 +62,7 @@ def ci_eval(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     [
         (signal.SIGINT, signal.SIG_DFL),
         (signal.SIGTERM, signal.SIG_DFL),
+        (signal.SIGHUP, signal.SIG_DFL),  # the terminal was closed
         (signal.SIGTERM, signal.SIG_IGN),  # as a shell starts what is to run in the background
     ],
 )
