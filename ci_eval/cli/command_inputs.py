@@ -290,7 +290,8 @@ def baseline_for(config: Config, context: RunContext, meta: RunMeta) -> Baseline
     It is looked up from the commit of the run, or, if the clone lacks it, from the one that is
     checked out now.
     """
-    found = load_baseline(config, context, meta.commit and context.clone.view.commit(meta.commit))
+    commit = meta.commit and context.clone.view.commit(meta.commit)
+    found = load_baseline(config, context, commit, without_change=meta.without_change)
     if found is None:
         return None
     return replace(

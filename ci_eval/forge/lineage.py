@@ -119,19 +119,21 @@ class Origin:
         return f"commit {self.commit} on branch {self.branch}, {self.created}"
 
 
-def trace(
+def trace(  # noqa: PLR0913  # everything that decides what a run is compared with
     clone: Clone,
     *,
     base: str | None,
     search: int,
     commit: str | None = None,
     tracked: Sequence[str] = (),
+    without_change: bool = False,
 ) -> Lineage:
     """Return the lineage of the checkout, or of a `commit` that the clone has.
 
     `base` is the branch to compare with.  The default is the target branch of the pull request,
     else the pushed branch if it matches one of the patterns `tracked`, else the default branch.  At
-    most `search` commits are read.
+    most `search` commits are read.  `without_change` is true if a run to be reevaluated was started
+    without a push.
     """
     view = clone.view
     head = view.commit(commit) if commit else clone.head
@@ -144,7 +146,7 @@ def trace(
         return Lineage(own=own, shallow=clone.is_shallow)
     start = _start(clone, head, branch, search)
     changes = start is None or start != own
-    if not changes and is_without_change(clone.env):
+    if not changes and (without_change or is_without_change(clone.env)):
         own = None
     elif not changes:
         start = _before_push(clone, head)

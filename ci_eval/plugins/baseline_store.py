@@ -42,10 +42,20 @@ class BaselineStore(Plugin):
         """The file in the work tree that runs are read from; a pull request can change it."""
         return ""
 
-    def lineage(self, context: RunContext, commit: str | None = None) -> Lineage:
-        """Return the ancestors of `commit`, by default of the commit that is checked out."""
+    def lineage(
+        self, context: RunContext, commit: str | None = None, *, without_change: bool = False
+    ) -> Lineage:
+        """Return the ancestors of `commit`, by default of the commit that is checked out.
+
+        `without_change` is as for `lineage.trace`.
+        """
         return lineage.trace(
-            context.clone, base=self.base, search=self.search, commit=commit, tracked=self.branches
+            context.clone,
+            base=self.base,
+            search=self.search,
+            commit=commit,
+            tracked=self.branches,
+            without_change=without_change,
         )
 
     @abstractmethod

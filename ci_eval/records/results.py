@@ -211,6 +211,8 @@ class RunMeta(Stored):
     untracked: tuple[str, ...] = ()
     """Files and folders of the work tree that agents may need and git does not track; in a run of
     the merge base, those that were copied for it."""
+    without_change: bool = False
+    """Whether the job was started on a schedule, by hand or through the API."""
     filtered: bool = False
     """Whether only a part of the suite was selected."""
     disabled: tuple[str, ...] = ()

@@ -39,11 +39,17 @@ class Baseline:
 
 
 def load_baseline(
-    config: Config, context: RunContext, commit: str | None = None, *, for_next_change: bool = False
+    config: Config,
+    context: RunContext,
+    commit: str | None = None,
+    *,
+    for_next_change: bool = False,
+    without_change: bool = False,
 ) -> Baseline | None:
     """Return the configured baseline of `commit` or the checkout; `None` if none is configured.
 
     On the base branch, `for_next_change` returns that of a change that begins at the checkout.
+    `without_change` is as for `lineage.trace`.
 
     Raises:
         BaselineError: it cannot be read.
@@ -52,7 +58,7 @@ def load_baseline(
     store = config.baseline
     if store is None:
         return None
-    lineage = store.lineage(context, commit)
+    lineage = store.lineage(context, commit, without_change=without_change)
     if for_next_change:
         lineage = lineage.of_next_change
     _log.info("comparing with branch %s: %d commits searched", lineage.base, len(lineage.ancestors))

@@ -7,7 +7,7 @@ from secrets import token_hex
 from ci_eval import __version__
 from ci_eval.config.criterion_facts import facts_of
 from ci_eval.forge.ci_job import artifact_link, run_link
-from ci_eval.forge.lineage import current_branch, from_fork
+from ci_eval.forge.lineage import current_branch, from_fork, is_without_change
 from ci_eval.plugins import points
 from ci_eval.records.cases import Json, Record
 from ci_eval.records.results import RunMeta
@@ -34,6 +34,7 @@ def describe(plan: Plan, context: RunContext, folder: Path) -> RunMeta:
         modified=context.clone.head is not None and not context.clone.is_unchanged,
         untracked=untracked(context.clone, folder),
         branch=current_branch(context.clone),
+        without_change=is_without_change(context.env),
         job=context.job,
         step=context.step,
         url=run_link(context.env),

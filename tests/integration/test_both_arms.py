@@ -474,6 +474,7 @@ def test_drift_is_found_by_a_schedule_which_does_not_ask_the_merge_base(suite):
     assert "this run has no change" in ended.out
     assert not suite.base_run.exists()
     assert suite.ci_eval("report", **by_schedule).code == 1
+    assert suite.ci_eval("report").code == 1, "nor elsewhere"
 
 
 @pytest.mark.slow

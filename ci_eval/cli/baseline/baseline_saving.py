@@ -58,7 +58,7 @@ def save(
     saved = store.save(redacted(collected.run, context.secrets), context)
     stored = f"stored {meta.run_id}" if saved else f"{meta.run_id} is already stored"
     console.say(f"{stored}: {store.place(context)}")
-    if saved and store.by_commit and meta.commit and not store.lineage(context).own:
+    if saved and store.by_commit and meta.commit and not context.clone.is_unchanged:
         console.say(
             f"stored for commit {meta.commit[:10]}, although files have changed since: "
             "store it again once they are committed"

@@ -466,6 +466,12 @@ def test_where_nothing_was_pushed_runs_of_the_same_commit_count(repo: Repo, told
     assert traced(repo, **env).changes
 
 
+def test_such_a_run_is_compared_alike_where_it_is_reevaluated(repo: Repo) -> None:
+    clone = Clone(repo.folder, ENV)
+    found = trace(clone, base=None, search=50, commit=repo.head, without_change=True)
+    assert found == Lineage(commits(repo), "main", changes=False)
+
+
 @pytest.mark.parametrize("source", ["schedule", "web", "api", "pipeline", "trigger"])
 def test_gitlab_says_so_by_the_source_of_the_pipeline(repo: Repo, source: str) -> None:
     env = {"GITLAB_CI": "true", "CI_COMMIT_BRANCH": "main", "CI_PIPELINE_SOURCE": source}
