@@ -69,7 +69,9 @@ class Python(PythonTarget, WorkerCriterion):
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[Scorer]:
         """Start a worker for the first trial; leaving the context ends it."""
-        async with self.pool(context) as pool:
+        async with self.pool_of(
+            self.python, context, check=self.same(self.module, context)
+        ) as pool:
             yield _Function(self, pool)
 
 

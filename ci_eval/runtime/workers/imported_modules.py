@@ -1,13 +1,15 @@
 """Source files of a module and of its imports from the same repository."""
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 MAX_SOURCE = 1024 * 1024
 """The largest source file that is read, in bytes."""
 _MAX_FILES = 1000
 """Maximum number of files that are followed."""
+_UNCHECKED = (1).to_bytes(4, "little")
+"""The flags of bytecode that is loaded whatever its source is (PEP 552)."""
 
 
 def sources(module: str, folders: Sequence[Path]) -> tuple[Path, ...]:
@@ -28,6 +30,19 @@ def sources(module: str, folders: Sequence[Path]) -> tuple[Path, ...]:
                 seen.update(new)
                 waiting += new
     return tuple(found)
+
+
+def code_of(module: str, folder: Path) -> Mapping[Path, bytes]:
+    """Return the content of the files in `folder` that `import module` would load.
+
+    Bytecode that Python checks against its source is left out: imports write it.
+    """
+    found = {path: path.read_bytes() for path in sources(module, [folder])}
+    return {
+        path: content
+        for path, content in found.items()
+        if path.parent.name != "__pycache__" or content[4:8] == _UNCHECKED
+    }
 
 
 def _files(module: str, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:

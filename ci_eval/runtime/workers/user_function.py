@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import sha256
 
@@ -14,6 +14,7 @@ from ci_eval.runtime import environments, isolation, python_modules
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import similar_path
 from ci_eval.runtime.processes import Launch
+from ci_eval.runtime.workers.imported_modules import code_of
 from ci_eval.runtime.workers.setup_commands import Command, Setup
 from ci_eval.runtime.workers.worker_pool import ONE, WORKER, Adapter, Pool, Size
 from ci_eval.runtime.workers.worker_wire import encode
@@ -80,17 +81,26 @@ class UnderPython(Record):
 
     @asynccontextmanager
     async def pool_of(
-        self, target: str, context: RunContext, *, adapter: Adapter | None = None, size: Size = ONE
+        self,
+        target: str,
+        context: RunContext,
+        *,
+        adapter: Adapter | None = None,
+        size: Size = ONE,
+        check: Callable[[], None] | None = None,
     ) -> AsyncIterator[Pool]:
         """Provide workers for `target` until the context is left.
 
-        The target is a `module:callable`, or whatever `adapter` expects.
+        The target is a `module:callable`, or whatever `adapter` expects.  `check` is called before
+        each start of a worker, after the `setup`; it may raise a `TrialError`.
         """
         setup = Setup(self.setup, self.interpreter, self.env, context)
 
         async def prepare() -> Launch:
             if self.setup:
                 await setup.done()
+            if check:
+                check()
             # If it was removed after the check, the start fails with the system's error.
             interpreter = self._find_interpreter(context) or str(self.interpreter)
             root = context.root.resolve()
@@ -105,6 +115,23 @@ class UnderPython(Record):
                 yield pool
             finally:
                 await pool.stop()
+
+    def same(self, module: str, context: RunContext) -> Callable[[], None]:
+        """Return a `check` that the code of a module is as it was before any agent ran.
+
+        If there is a `setup`, which may write code, it is as it was after that.
+        """
+        before = None if self.setup else code_of(module, context.root)
+
+        def check() -> None:
+            nonlocal before
+            now = code_of(module, context.root)
+            before = now if before is None else before
+            if now != before:
+                message = f"the code of {module!r} changed during the run"
+                raise TrialError("start", f"{message}; agents must not write modules")
+
+        return check
 
     async def ask_once(
         self, target: str, context: RunContext, *, adapter: Adapter, message: Json = None

@@ -65,6 +65,30 @@ def scored(place: Place, code: str, **options: Any) -> Score:
     return found
 
 
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("words/__init__.py", "the code of 'checks' changed during the run; agents must not write"),
+        ("others.py", ""),
+    ],
+)
+def test_code_that_an_agent_writes_judges_nothing(place: Place, written: str, reason: str) -> None:
+    place.write("words.py", "def same(one, other):\n    return one == other\n")
+    found = criterion(place, "from words import same\ndef check(it):\n    return same(1, 2)\n")
+
+    async def main() -> Score:
+        async with found.start(place.context) as scorer:
+            (place.root / "words").mkdir()
+            place.write(written, "def same(*_):\n    return True\n")
+            done, criteria = trace("refunds"), {"mine": found}
+            result = await score(trial("refunds"), done, criteria, {"mine": scorer})
+        return result.scores[0]
+
+    got = asyncio.run(main())
+    assert (got.status is Status.ERROR, got.reason.startswith(reason)) == (bool(reason), True)
+    assert got.value == (None if reason else 0.0)
+
+
 # --- What it returns --------------------------------------------------------------------------
 
 
