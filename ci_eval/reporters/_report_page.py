@@ -90,8 +90,6 @@ class Page:
     """The cases that are part of a criterion's drop."""
     suspected: Cases
     """The cases that always passed before and always fail now."""
-    silent: int
-    """The number of cases in which a criterion that can block no longer finds what it measures."""
     noise: Some[str]
     """The other cases that got worse."""
     in_base: Some[str]
@@ -122,6 +120,12 @@ class Page:
     """Entries of `gate.accept` for what blocks because it got worse; empty if nothing does."""
     save_command: str
     """Command to make this run the baseline; empty if CI stores merged runs automatically."""
+
+    @property
+    def silent(self) -> int:
+        """The number of cases in which a criterion that can block finds nothing to measure now."""
+        found = self.comparison.silent if self.comparison else ()
+        return len({case for each in found for case in each.cases})
 
     @property
     def needs_maintainer(self) -> bool:
@@ -194,7 +198,6 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         broke=broke,
         lower=findings.worse("lower"),
         suspected=suspected,
-        silent=len({case for each in comparison.silent for case in each.cases}),
         noise=Some.of(findings.names("noise"), rows),
         in_base=Some.of(findings.names("in_base"), rows),
         others_failed=max(report.totals.failed - findings.newly_failing, 0),
