@@ -6,7 +6,13 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    redirect_stdout,
+    suppress,
+)
 from typing import Any
 
 from ci_eval.records.errors import CiEvalError, ExitCode, MachineError, Problem, UsageError
@@ -106,7 +112,9 @@ def complain(error: CiEvalError, env: Mapping[str, str], *, as_json: bool) -> Ex
         annotate(error.problems, env)
     if as_json:
         problems = list(map(_as_json, error.problems))
-        print_json({"error": type(error).__name__, "problems": problems})
+        with suppress(OSError):  # the error is on stderr, too
+            print_json({"error": type(error).__name__, "problems": problems})
+            sys.stdout.flush()
     return error.exit_code
 
 

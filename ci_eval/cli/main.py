@@ -71,6 +71,7 @@ def _main(arguments: list[str]) -> int:
             ended = cli.main(
                 arguments, prog_name="ci-eval", standalone_mode=False, obj=dict(os.environ)
             )
+            sys.stdout.flush()  # a full disk is reported here, not by Python at the end
             return int(ended or 0)  # a command that decides nothing returns nothing
     except click.exceptions.Exit as exc:
         return exc.exit_code

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar, cast
 
@@ -291,6 +292,11 @@ def printing(env: Mapping[str, str]) -> Iterator[None]:
     """Redact the secrets of an environment in stdout and stderr."""
     secrets = Secrets(env)
     before = sys.stdout, sys.stderr
+    for each in before:
+        if isinstance(
+            each, TextIOWrapper
+        ):  # its encoding may lack characters, such as a check mark
+            each.reconfigure(errors="backslashreplace")
     # A stream that the shell closed (`2>&-`) is `None`, and no file may take its number: agents
     # would write to it.
     for number in range(3):
@@ -362,16 +368,17 @@ class _Stream:
     def _reader_may_leave(self) -> Iterator[None]:
         """Discard output once the reader is gone; the exit code still tells the outcome.
 
-        Progress and errors on stderr may also be lost for other reasons, such as a full disk.
+        Progress and errors on stderr may also be lost for other reasons, such as a full disk.  On
+        stdout, these are errors, but only once: the message about them may be for stdout, too.
         """
         try:
             yield
         except OSError as exc:
-            if self._is_result and not isinstance(exc, BrokenPipeError):
-                raise
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())  # so that Python's final flush succeeds
             os.close(nowhere)
+            if self._is_result and not isinstance(exc, BrokenPipeError):
+                raise
 
     def writelines(self, lines: Iterable[str]) -> None:
         self.write("".join(lines))

@@ -173,6 +173,30 @@ def test_streams_that_nobody_can_read_change_no_exit_code(project, streams):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("plan", 6), ("plan --json", 6), ("run --json", 6), ("nonsense --json", 4)],
+)
+def test_a_result_that_a_full_disk_refuses_is_the_machines_matter(
+    project, command, code, unbuffered
+):
+    ended = subprocess.run(
+        ["sh", "-c", f"'{sys.executable}' -m ci_eval {command} >/dev/full"],
+        env=environment(PYTHONUNBUFFERED=unbuffered),
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == code
+    if code == 6:
+        assert "out of system resources: No space left on device\n" in ended.stderr
+    assert "bug in ci-eval" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "code"), [("schema", 0), ("run -q", 6)])
 def test_a_reader_that_has_had_enough_changes_no_exit_code(project, command, code):
     project.traces(GREETS, REFUNDS)

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import io
 import json
 import sys
 import traceback
@@ -337,3 +338,17 @@ def test_what_comes_to_be_known_as_secret_is_not_printed_from_then_on(
         sys.stdout.write("sk-12345678 sk-none-of-them\n")
     assert capsys.readouterr().out == "sk-12345678\n[API_KEY] sk-none-of-them\n"
     print_none_of(Secrets({"API_KEY": "sk-12345678"}))  # streams that are not ours stay as they are
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"), [("ascii", rb"\u2714 \xb10"), ("latin-1", b"\\u2714 \xb10")]
+)
+def test_what_an_encoding_lacks_is_escaped(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, said: bytes
+) -> None:
+    console = io.TextIOWrapper(io.BytesIO(), encoding)
+    monkeypatch.setattr(sys, "stdout", console)
+    with printing({}):
+        sys.stdout.write("\u2714 \xb10")
+        sys.stdout.flush()
+    assert console.buffer.getvalue() == said  # type: ignore[attr-defined]
