@@ -62,24 +62,25 @@ async def play(drawn: Round, participants: Participants, *, concurrency: int) ->
 
     Raises:
         UsageError: an agent can never start, or the engine cannot.
+        OSError: a file of the run cannot be written.
 
     """
-    with _refusal_alone():
+    with _cause_alone():
         await _play(drawn, participants, concurrency)
 
 
 @contextmanager
-def _refusal_alone() -> Iterator[None]:
-    """Raise a `UsageError` by itself, without the exception groups of the tasks."""
+def _cause_alone() -> Iterator[None]:
+    """Raise a `UsageError` or an `OSError` by itself, without the exception groups of the tasks."""
     try:
         yield
     except BaseExceptionGroup as group:
-        refusal: BaseException | None = group.subgroup(UsageError)
-        while isinstance(refusal, BaseExceptionGroup):
-            refusal = refusal.exceptions[0]
-        if refusal is None:
+        cause: BaseException | None = group.subgroup(UsageError) or group.subgroup(OSError)
+        while isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        if cause is None:
             raise
-        raise refusal from None
+        raise cause from None
 
 
 async def _play(drawn: Round, participants: Participants, concurrency: int) -> None:

@@ -1,7 +1,9 @@
 """The line from end to end, in a temporary project, by the command."""
 
 import copy
+import errno
 import json
+import os
 import shutil
 
 import cmarkgfm
@@ -883,6 +885,21 @@ def test_what_cannot_be_written_is_the_users_to_mend(project, given):
     assert ended.code == 4
     assert "cannot be accessed: " in ended.err
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["ci_eval.run_files.run_file.result_line", "ci_eval.run_files.journal.Journal._append"],
+)
+def test_a_disk_that_fills_during_a_run_is_the_machines_matter(project, monkeypatch, written):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(written, full)
+    ended = project.ci_eval("run")
+
+    assert ended.code == 6
+    assert "out of system resources: No space left on device\n" in ended.err
 
 
 def test_a_folder_is_no_place_for_a_recording(project):
