@@ -54,6 +54,11 @@ class Row:
         return report_phrases.interval(self.delta, self.summary.interval) if self.delta else None
 
     @property
+    def effect(self) -> str:
+        """The change of its mean; a bound if some cases could not be measured."""
+        return report_phrases.effect(self.delta, self.summary) if self.delta else ""
+
+    @property
     def counts(self) -> tuple[str, ...]:
         """How many cases broke, are suspected, were not measured or could be compared."""
         judged = self.summary.passed + self.summary.failed

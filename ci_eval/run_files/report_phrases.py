@@ -12,6 +12,7 @@ from ci_eval.records.findings import (
     Excused,
     Flaky,
     GroupKey,
+    GroupSummary,
     Metered,
     Report,
     Together,
@@ -144,6 +145,26 @@ def moved(delta: Delta, bounds: Interval | None) -> str:
         return difference(delta.effect)
     low, high = (difference(end).replace("±", "") for end in shown)
     return f"{difference(delta.effect)} (95% CI {low} to {high})"
+
+
+def outcome(delta: Delta, summary: GroupSummary | None) -> str:
+    """Return the outcome of a comparison, or that values are missing which could change it."""
+    if summary and summary.errors:
+        if summary.value is None:
+            return "not measured"
+        if delta.outcome in ("improved", "unchanged"):
+            return "incomplete"
+    return delta.outcome.replace("_", " ")
+
+
+def effect(delta: Delta, summary: GroupSummary | None) -> str:
+    """Return the change; a bound if values are missing, which count as the best possible."""
+    if not (summary and summary.errors):
+        return difference(delta.effect)
+    if summary.value is None or delta.effect is None:
+        return "-"
+    sign = "≤" if summary.better == "higher" else "≥"
+    return f"{sign} {difference(delta.effect).replace('±', '')}"
 
 
 def together(found: Together) -> str:

@@ -239,10 +239,15 @@ def test_what_was_not_measured_is_not_shown_as_the_best_possible(project):
         lines = table(project.ci_eval(*every).out)
         assert {line.partition("1.000")[2].split()[0] for line in lines} == {"-"}
         assert all(line.endswith("not measured") for line in lines)
-    assert (
-        "with 2 unmeasured cases as the best possible"
-        in project.ci_eval("gate", "explain", "one").out
+    explained = project.ci_eval("gate", "explain", "one").out
+    assert "bot: incomplete\n- before 1.000, now 1.000: ≤ 0.000, over 3 cases in both, with 2" in (
+        explained
     )
+    assert "with 2 unmeasured cases as the best possible" in explained
+    explained = project.ci_eval("gate", "explain", "none").out
+    assert "bot: not measured\n- before 1.000, now not measured (3 cases)\n\n" in explained
+    page = (project.folder / "none/report.html").read_text()
+    assert "±0.000" not in page
 
 
 def table(text: str) -> list[str]:

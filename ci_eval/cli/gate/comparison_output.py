@@ -55,15 +55,14 @@ def _delta(
     interval = report_phrases.interval(delta, facts.interval if facts else None)
     key, before = delta.group, "-" if delta.baseline is None else plain(delta.baseline)
     names = (key.agent, key.evalset, key.criterion)
-    outcome = delta.outcome.replace("_", " ")
+    value, outcome = delta.value, report_phrases.outcome(delta, summary)
     if summary and summary.errors:
-        if summary.value is None:
-            return (*names, before, "-", "-", "-", "-", "not measured")
-        # The missing values, shown as the best possible, could change it.
-        outcome = "incomplete" if delta.outcome in ("improved", "unchanged") else outcome
+        value = summary.value  # without the missing values as the best possible
+        if value is None:
+            return (*names, before, "-", "-", "-", "-", outcome)
     return (
-        *(*names, before, "-" if delta.value is None else plain(delta.value)),
-        difference(delta.effect),
+        *(*names, before, "-" if value is None else plain(value)),
+        report_phrases.effect(delta, summary),
         f"{difference(interval[0])} to {difference(interval[1])}" if interval else "-",
         "-"
         if delta.p_value is None

@@ -13,6 +13,7 @@ from ci_eval.records.cases import Record
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.findings import Comparison, Delta, GroupKey, Report, Verdict
 from ci_eval.records.results import CriterionFacts
+from ci_eval.run_files import report_phrases
 from ci_eval.run_files.report_phrases import interval, named
 from ci_eval.stats.intervals import t_quantile
 
@@ -57,6 +58,12 @@ class ExplainedCriterion(Record):
     """Whether there are enough cases and runs to distinguish any drop from noise."""
     unmeasured: int = 0
     """Cases that could not be measured and count as the best possible."""
+    measured: float | None = None
+    """The mean now over the measured cases; `None` if none was measured."""
+    outcome: str = ""
+    """The outcome in words, also that it is incomplete or not measured."""
+    effect: str = ""
+    """The change in words; a bound if some cases could not be measured."""
     proven: int = 0
     """Cases proven to be broken."""
     suspected: int = 0
@@ -130,11 +137,13 @@ def explain(report: Report) -> Explanation:
 
 def _criteria(report: Report, gate: GateOptions) -> Iterator[ExplainedCriterion]:
     found = report.comparison
-    errors = {each.group: each.errors for each in report.groups}
+    groups = {each.group: each for each in report.groups}
     for delta in found.deltas if found else ():
         own = [each for each in (found.changes if found else ()) if each.group == delta.group]
         counted = [each for each in own if not each.excused]
         facts = report.meta.criteria[delta.group.criterion]
+        summary = groups.get(delta.group)
+        errors = summary.errors if summary else 0
         yield ExplainedCriterion(
             delta=delta,
             runs=len(found.baseline_runs) if found else 0,
@@ -145,7 +154,10 @@ def _criteria(report: Report, gate: GateOptions) -> Iterator[ExplainedCriterion]
             interval=interval(delta, facts.interval),
             blocks_from=_blocks_from(delta, facts),
             visible=delta.visible,
-            unmeasured=errors.get(delta.group, 0),
+            unmeasured=errors,
+            measured=summary.value if summary and errors else delta.value,
+            outcome=report_phrases.outcome(delta, summary),
+            effect=report_phrases.effect(delta, summary),
             proven=sum(each.certain for each in counted),
             suspected=sum(each.suspected for each in counted),
             excused=len(own) - len(counted),

@@ -87,3 +87,21 @@ def test_where_nothing_was_compared_json_is_null(capsys):
     print_comparison(compared("a 1"))
 
     assert capsys.readouterr().out == "null\n"
+
+
+def test_the_mean_now_is_that_of_the_measured_cases_and_its_change_a_bound(capsys):
+    show_comparison(compared("a 0\nb 1\nc error\nd error", "a 1\nb 1\nc 1\nd 1"), "before")
+
+    row = capsys.readouterr().out.splitlines()[1].split()
+    assert row == [
+        "a",
+        "e",
+        "c",
+        "1.000",
+        "0.500",
+        "≤",
+        "\N{MINUS SIGN}0.250",
+        "-",
+        "0.500",
+        "inconclusive",
+    ]
