@@ -294,7 +294,7 @@ def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:
         key.criterion,
         "not measured" if group.informational and group.value is None else value,
         _number(group.threshold, group.value),
-        _number(delta.baseline if delta else None),
+        _number(report_phrases.stored_mean(delta)),
         "-" if group.informational else _passed(group),
     )
 

@@ -236,12 +236,16 @@ def _delta(tested: Group, examined: Examined) -> Delta:
     outcome, reason = _outcome(tested, examined)
     arm = examined.arms.get(tested.key)
     group = arm if arm and arm.pairs else tested
-    pairs = group.pairs or group.all_pairs  # what is accepted is shown all the same
+    shown = group.all_pairs  # what is exempt is shown all the same
+    pairs = group.pairs or shown
     return Delta(
         group=group.key,
         cases=len(group.pairs),
         value=math.fsum(pairs.means) / len(pairs) if pairs else None,
         baseline=math.fsum(pairs.bases) / len(pairs) if pairs else None,
+        baseline_with_exempt=(
+            math.fsum(shown.bases) / len(shown) if len(shown) > len(pairs) else None
+        ),
         effect=math.fsum(pairs.means - pairs.bases) / len(pairs) if pairs else None,
         interval=group.interval if group is arm else with_days(group),
         p_value=found.p_value if found else None,

@@ -33,6 +33,8 @@ class Delta(Stored):
     """This run's mean over the cases in both runs, with missing values as the best possible."""
     baseline: Value | None
     """The baseline's mean over the same cases."""
+    baseline_with_exempt: Value | None = None
+    """The same with exempt cases, which the score has, too; `None` if there are none."""
     effect: Derived | None = None
     """The mean of the paired differences; negative is a drop where higher is better."""
     interval: tuple[Derived, Derived] | None = None
@@ -109,10 +111,9 @@ class CaseChange(_OfCase):
 
 
 class Flaky(_OfCase):
-    """One case that both passes and fails in the baseline."""
+    """One case that both passes and fails in the baseline, in how many of its trials."""
 
     failed: Count
-    """Failed trials."""
     trials: Count
 
 
@@ -270,8 +271,7 @@ class Totals(Stored):
     @property
     def pass_rate(self) -> float | None:
         """The share of the measured cases that passed; `None` if none was measured."""
-        measured = self.passed + self.failed
-        return self.passed / measured if measured else None
+        return self.passed / measured if (measured := self.passed + self.failed) else None
 
 
 ReasonSeverity = Literal["blocks", "incomplete", "warns", "info"]

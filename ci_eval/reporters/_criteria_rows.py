@@ -54,6 +54,11 @@ class Row:
         return report_phrases.interval(self.delta, self.summary.interval) if self.delta else None
 
     @property
+    def baseline(self) -> float | None:
+        """The mean of the baseline, with cases that are exempt, as in the score."""
+        return report_phrases.stored_mean(self.delta)
+
+    @property
     def effect(self) -> str:
         """The change of its mean; a bound if some cases could not be measured."""
         return report_phrases.effect(self.delta, self.summary) if self.delta else ""

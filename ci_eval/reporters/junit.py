@@ -297,7 +297,7 @@ def _comparison_properties(comparison: Comparison) -> Iterator[tuple[str, str]]:
 def _delta_properties(delta: Delta, facts: CriterionFacts | None) -> Iterator[tuple[str, str]]:
     name = delta.group.criterion
     yield f"tier.{name}", "" if delta.tier == "block" else delta.tier
-    yield f"baseline.{name}", _number(delta.baseline)
+    yield f"baseline.{name}", _number(report_phrases.stored_mean(delta))
     yield f"change.{name}", delta.outcome
     yield f"effect.{name}", _number(delta.effect)
     interval = report_phrases.interval(delta, facts.interval if facts else None)

@@ -147,6 +147,13 @@ def moved(delta: Delta, bounds: Interval | None) -> str:
     return f"{difference(delta.effect)} (95% CI {low} to {high})"
 
 
+def stored_mean(delta: Delta | None) -> float | None:
+    """Return the mean of the baseline over the cases that a score has, also those exempt now."""
+    if delta is None or delta.baseline_with_exempt is None:
+        return delta.baseline if delta else None
+    return delta.baseline_with_exempt
+
+
 def outcome(delta: Delta, summary: GroupSummary | None) -> str:
     """Return the outcome of a comparison, or that values are missing which could change it."""
     if summary and summary.errors:

@@ -692,6 +692,20 @@ def test_what_the_gate_leaves_out_is_not_listed_as_failing(project):
     assert "1 below a threshold · 1 quarantined" in project.read("report.html")
 
 
+def test_a_score_and_the_baseline_beside_it_are_of_the_same_cases(project):
+    project.add("baseline: {store: file}\n")
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    project.add("gate: {quarantine: [{case: refunds, owner: me, until: 2999-01-01}]}\n")
+    project.ci_eval("run", "--baseline-save")
+    ended = project.ci_eval("run")
+
+    assert "tool_trajectory_avg_score  0.667  1.000      0.667     2/3\n" in ended.out
+    row = "`tool_trajectory_avg_score` | 0.667 | ≥&nbsp;1 | 0.667 | ±0.000, unchanged |"
+    assert row in project.read("comment.md")
+    assert project.read("report.html").count('<td class="num">0.667</td>') == 2
+    assert 'name="baseline.tool_trajectory_avg_score" value="0.66' in project.read("junit.xml")
+
+
 def test_a_run_without_a_configuration_is_reported_by_thresholds(project):
     project.ci_eval("run")
     (project.folder / "ci-eval.yaml").unlink()

@@ -91,6 +91,15 @@ def test_a_case_in_quarantine_decides_nothing_and_is_shown():
     assert (excuse.owner, excuse.until, excuse.expired) == ("the team", "2026-01-01", False)
 
 
+def test_the_baseline_has_a_mean_with_exempt_cases_too():
+    before = ["x 0\ny 1"] * 2
+    (exempt,) = compared("x 0\ny 1", *before, quarantine=[quarantine("x")]).deltas
+    (judged,) = compared("x 0\ny 1", *before).deltas
+
+    assert (exempt.value, exempt.baseline, exempt.baseline_with_exempt) == (1, 1, 0.5)
+    assert (judged.baseline, judged.baseline_with_exempt) == (0.5, None)
+
+
 def test_an_accepted_drop_decides_nothing_under_the_criterion_it_names():
     accept = [accepted("x", criterion="c")]
     found = compared("x 0\ny 1", *["x 1\ny 1"] * 2, accept=accept)
