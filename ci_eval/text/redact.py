@@ -293,9 +293,8 @@ def printing(env: Mapping[str, str]) -> Iterator[None]:
     secrets = Secrets(env)
     before = sys.stdout, sys.stderr
     for each in before:
-        if isinstance(
-            each, TextIOWrapper
-        ):  # its encoding may lack characters, such as a check mark
+        # The encoding may lack characters, such as a check mark.
+        if isinstance(each, TextIOWrapper):
             each.reconfigure(errors="backslashreplace")
     # A stream that the shell closed (`2>&-`) is `None`, and no file may take its number: agents
     # would write to it.
