@@ -225,11 +225,13 @@ _VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "incomplete": 
 
 def _show_command(report: Report, place: Place, folder: str) -> str:
     """Return the command that shows a whole case; empty if a terminal would alter it."""
-    command = ["ci-eval", "show", place.case]
-    command += ["--agent", place.agent] if len(report.meta.agents) > 1 else []
-    command += ["--evalset", place.evalset] if len(report.meta.evalsets) > 1 else []
-    command += ["--out", folder] if folder != REPORT_FOLDER else []
-    line = shlex.join(command)
+    options = ["--agent", place.agent] if len(report.meta.agents) > 1 else []
+    options += ["--evalset", place.evalset] if len(report.meta.evalsets) > 1 else []
+    options += ["--out", folder] if folder != REPORT_FOLDER else []
+    case = [place.case, *options]
+    if place.case.startswith("-"):  # like an option
+        case = [*options, "--", place.case]
+    line = shlex.join(["ci-eval", "show", *case])
     return line if line == terminal(line) else ""
 
 

@@ -19,8 +19,9 @@ def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> None:
     KIND is one of agents, evalsets, recordings, criteria, judges, simulators, baselines, reporters,
     engines and presets.
     """
-    if kind and name and not as_json:
-        click.echo(page(kind, name), nl=False)
+    shown = page(kind, name) if kind and name else ""  # raises for an unknown name
+    if shown and not as_json:
+        click.echo(shown, nl=False)
         return
     found = catalogue(kind, options=as_json)
     if as_json:

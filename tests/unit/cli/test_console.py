@@ -97,6 +97,11 @@ def test_the_first_failures_come_before_the_decision(capsys: pytest.CaptureFixtu
     assert "next: ci-eval show c0 --out out" in lines
 
 
+def test_a_case_that_looks_like_an_option_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    out_report(make_report("-dash fail 0.2"), "out", most=1)
+    assert "next: ci-eval show --out out -- -dash\n" in capsys.readouterr().out
+
+
 def test_no_failures_are_shown_where_none_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
     out_report(make_report("a fail 0.2"), "out", most=0)
     assert capsys.readouterr().out.startswith("✘ FAILED\n")

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from ci_eval.cli import reference_pages
+from ci_eval.cli.main import main
 from ci_eval.config.presets import PRESETS
-from ci_eval.records.errors import UsageError
+from ci_eval.records.errors import ExitCode, UsageError
 
 
 def test_a_page_tells_what_it_is_its_facts_an_example_and_its_options() -> None:
@@ -30,6 +31,10 @@ def test_a_page_tells_what_it_is_its_facts_an_example_and_its_options() -> None:
 def test_an_unknown_plugin_is_an_error_that_names_what_was_meant() -> None:
     with pytest.raises(UsageError, match=r"criteria has no 'ci/regexp'\. Did you mean 'ci/regex'"):
         reference_pages.page("criteria", "ci/regexp")
+    assert [main(["list", "criteria", name, "--json"]) for name in ("ci/regexp", "ci/regex")] == [
+        ExitCode.USAGE_ERROR,
+        ExitCode.PASSED,
+    ]
 
 
 @pytest.mark.parametrize(
