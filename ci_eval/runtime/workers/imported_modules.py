@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 MAX_SOURCE = 1024 * 1024
@@ -37,7 +38,10 @@ def code_of(module: str, folder: Path) -> Mapping[Path, bytes]:
 
     Bytecode that Python checks against its source is left out: imports write it.
     """
-    found = {path: path.read_bytes() for path in sources(module, [folder])}
+    found = {}
+    for path in sources(module, [folder]):
+        with suppress(OSError):  # what cannot be read is not loaded either
+            found[path] = path.read_bytes()
     return {
         path: content
         for path, content in found.items()
