@@ -26,6 +26,9 @@ def case_changes(
     """
     suspects = broken.suspects if broken else {}
     lower = _lowest(group, group.pairs) if drift and drift.worse else []
+    if arm and lower:  # only those that are also lower than with the merge base, which decides
+        lower_in_job = {*_lowest(arm, arm.pairs, len(arm.pairs))}
+        lower = [case for case in lower if case in lower_in_job]
     if group.left_out and group.facts.judges:
         lower += _lowest(group, group.all_pairs.where(group.all_pairs.among(group.left_out)))
     if group.facts.informational and not (suspects or lower):
@@ -85,12 +88,12 @@ def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
         yield from (f"{name}/{case}" for case in fresh)
 
 
-def _lowest(group: Group, pairs: Pairs) -> list[str]:
+def _lowest(group: Group, pairs: Pairs, most: int = _MAX_LOWER) -> list[str]:
     """Return the cases among `pairs` that dropped most, and by enough to count."""
     import numpy as np
 
     differences = group.sign * (pairs.means - pairs.bases)
-    order = np.argsort(differences, kind="stable")[:_MAX_LOWER]
+    order = np.argsort(differences, kind="stable")[:most]
     lower = order[differences[order] <= -group.least]
     return group.now.named(pairs.rows[lower])
 

@@ -339,13 +339,30 @@ def _weakened(found: Sequence[str], gate: GateOptions) -> Reason:
 
 
 def _worse_cases(comparison: Comparison, delta: Delta) -> str:
-    """Return the cases of a group that got worse, as a suffix for its message."""
-    return _listed_cases(
-        change
-        for change in comparison.changes
-        if change.group == delta.group
-        and (change.certain or change.suspected or change.change == "dropped")
-    )
+    """Return the cases of a group that got worse, as a suffix for its message.
+
+    If its mean fell below that of the merge base, those that differ most from it come first.
+    """
+    own = [each for each in comparison.changes if each.group == delta.group]
+    fell = delta.confirmed and delta.outcome == "regressed"
+    fell = fell and (delta.p_value or 0.0) <= (delta.level or 0.0)
+    found = [
+        each
+        for each in own
+        if each.certain
+        or each.suspected
+        or each.change == "dropped"
+        or (fell and each.change == "newly_failing" and _rise(each) > 0)
+    ]
+    return _listed_cases(sorted(found, key=_rise, reverse=True) if fell else found)
+
+
+def _rise(change: CaseChange) -> float:
+    """Return how much more often a case fails than with the merge base in the same job."""
+    failed, count = change.base or (0, 0)
+    more = change.confirmed or (0, 0)
+    trials = change.trials + more[1]
+    return (change.failed + more[0]) / trials - failed / count if trials and count else 0.0
 
 
 def _listed_cases(changes: Iterable[CaseChange]) -> str:

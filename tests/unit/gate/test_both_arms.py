@@ -9,7 +9,9 @@ from support.run_language import FACTS, columns, meta, past, results
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.both_arms import LOOKS, looks_taken, unlikely
+from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import Examined, compare, examine
+from ci_eval.gate.decide import decide
 from ci_eval.gate.hard_break import Breaks
 from ci_eval.gate.mean_drop import Finding
 from ci_eval.records.findings import Comparison
@@ -65,6 +67,27 @@ def test_what_drops_against_the_merge_base_too_has_regressed():
     assert (delta.outcome, delta.confirmed) == ("regressed", True)
     assert delta.reason == "worse than the merge base in the same job"
     assert delta.p_value == pytest.approx(2**-12)
+
+
+def test_the_cases_that_differ_most_from_the_merge_base_are_named_first():
+    others = "\n".join(f"n{number} 1 1 1 0" for number in range(12))
+    good = every(" 1 1 1 1")
+    now = f"same 1 1 0 0\n{others}\nmost 0 0 0 1"
+    found = compared(now, f"same 1 1 0 0\n{good}\nmost 1 1 1 1", f"same 1\n{good}\nmost 1")
+    counts = count_cases(meta(), columns(now), GATE), summarise(meta(), columns(now))
+    reasons = decide(GATE, *counts, found, baseline_configured=True)
+    reasons = [each for each in reasons.reasons if each.kind == "regressed"]
+
+    assert found.deltas[0].reason == "worse than the merge base in the same job"
+    assert reasons[0].message.endswith(" ('most', 'n0', 'n1', 'n2', 'n3' and 8 more)")
+
+
+def test_what_is_lower_only_than_in_the_stored_runs_is_no_part_of_the_drop():
+    now = f"same 0.5\n{every(WORSE)}"
+    found = compared(now, f"same 0.5\n{every(GOOD)}", f"same 0.7\n{every(GOOD)}")
+
+    assert found.deltas[0].reason == "worse than the merge base in the same job"
+    assert "same" not in {each.case for each in found.changes}
 
 
 def test_a_day_that_is_bad_for_both_arms_is_no_regression():
