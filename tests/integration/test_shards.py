@@ -238,6 +238,26 @@ def test_a_shard_is_not_resumed_over_the_report_of_another(suite):
 
 
 @pytest.mark.slow
+def test_neither_a_shard_nor_a_whole_suite_is_resumed_over_the_report_of_the_other(suite):
+    suite.begin(9)
+    (shard,) = in_shards(suite, 1)
+    suite.ci_eval("run", "--out", "whole")
+    before = [(suite.folder / name).read_text() for name in (f"{shard}/run.json", "whole/run.json")]
+
+    for folder, what, given in (
+        ("whole", "a whole suite", ("--shard", "1/3")),
+        (shard, "shard 1/1", ()),
+    ):
+        ended = suite.ci_eval("run", *given, "--out", folder, "--resume")
+        said = f"{folder} has the report of {what}, which would be overwritten"
+        assert (ended.code, said in ended.err) == (4, True)
+
+    after = [(suite.folder / name).read_text() for name in (f"{shard}/run.json", "whole/run.json")]
+    assert after == before
+    assert suite.ci_eval("run", "--out", "whole", "--resume").code == 0
+
+
+@pytest.mark.slow
 def test_a_job_that_was_run_again_replaces_its_earlier_attempt(suite):
     suite.begin(6)
     env = {

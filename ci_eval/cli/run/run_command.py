@@ -1,6 +1,6 @@
 """`ci-eval run`: runs the pipeline, shows its report, stores the run and publishes it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,7 @@ def run(config: str, out: str, **options: Any) -> int:
 
 def _run(config: str, folder: Path, options: dict[str, Any]) -> int | None:
     again = command_inputs.not_passed(folder) if options["failed"] else None
+    _refuse_other(config, folder, options)
     _make_room(folder, options["record"], options["adk_results"])
     plan, context = command_inputs.planned(config, options, again=again)
     publish = publication(plan, context, folder, options)
@@ -91,9 +92,7 @@ def _run(config: str, folder: Path, options: dict[str, Any]) -> int | None:
 
 
 def _shard(config: str, folder: Path, options: dict[str, Any]) -> int | None:
-    if options["resume"]:
-        env = command_inputs.context_of(Path(config)).env
-        refuse_other(folder, options["shard"], options["plan"], env)
+    _refuse_other(config, folder, options)
     _make_room(folder, options["record"])
     kept = folder.absolute() / CASSETTES_FOLDER
     if not options["resume"]:
@@ -113,6 +112,13 @@ def _shard(config: str, folder: Path, options: dict[str, Any]) -> int | None:
         console.out(described(report))
     publish_shard(folder, exit_code(report), context.env)
     return exit_code(report)
+
+
+def _refuse_other(config: str, folder: Path, options: Mapping[str, Any]) -> None:
+    """Refuse to resume a run in the folder of another, finished one."""
+    if options["resume"]:
+        env = command_inputs.context_of(Path(config)).env
+        refuse_other(folder, options["shard"], options["plan"], env)
 
 
 def _make_room(folder: Path, record: str | None, adk_results: str | None = None) -> None:

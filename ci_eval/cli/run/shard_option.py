@@ -12,7 +12,7 @@ from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run import shards
 from ci_eval.run.pipeline import ShardRun
 from ci_eval.run.plan import Plan
-from ci_eval.run_files.file_names import CASSETTES_FOLDER, SHARD_FILE
+from ci_eval.run_files.file_names import CASSETTES_FOLDER, REPORT_FILE, SHARD_FILE
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.shard_files import (
     MAX_SHARDS,
@@ -124,25 +124,32 @@ def _shard_of(given: str, env: Mapping[str, str], planned: ShardPlan | None) -> 
     return Shard(index, count, planned.redraw.number if planned and planned.redraw else 0)
 
 
-def refuse_other(folder: Path, given: str, plan: str | None, env: Mapping[str, str]) -> None:
-    """Refuse to resume the shard that `--shard` names in the folder of another, finished shard.
+def refuse_other(folder: Path, given: str | None, plan: str | None, env: Mapping[str, str]) -> None:
+    """Refuse to resume a run in the folder of another, finished run.
 
-    With the `plan` of a redraw, it is a shard of that redraw.
+    It is the shard that `--shard` names, or the whole suite if that is not given; with the `plan`
+    of a redraw, it is a shard of that redraw.
 
     Raises:
-        UsageError: the folder has the report of another shard, or `--shard` names none.
+        UsageError: the folder has the report of another run, or `--shard` names no shard.
 
     """
     path = folder / SHARD_FILE
     if not path.is_file():
+        if given and (folder / REPORT_FILE).is_file():
+            message = f"{folder} has the report of a whole suite, which would be overwritten"
+            raise UsageError(message, hint="pass the folder of the shard to resume as --out")
         return
     found = read_shard_report(path, shown=str(path))
-    planned = read_plan(Path(plan), shown=plan) if plan else None
-    shard = _shard_of(given, env, planned)
-    redraw = planned.redraw if planned else None
-    if (shard.index, shard.total, redraw) != (found.index, found.total, found.redraw):
-        message = f"{folder} has the report of shard {found.shard}, which would be overwritten"
-        raise UsageError(message, hint="pass the folder of the shard to resume as --out")
+    if given:
+        planned = read_plan(Path(plan), shown=plan) if plan else None
+        shard = _shard_of(given, env, planned)
+        redraw = planned.redraw if planned else None
+        if (shard.index, shard.total, redraw) == (found.index, found.total, found.redraw):
+            return
+    message = f"{folder} has the report of shard {found.shard}, which would be overwritten"
+    what = "shard" if given else "run"
+    raise UsageError(message, hint=f"pass the folder of the {what} to resume as --out")
 
 
 def _number_in(given: str, env: Mapping[str, str]) -> tuple[int, int | None]:
