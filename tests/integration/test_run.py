@@ -706,13 +706,6 @@ def test_a_score_and_the_baseline_beside_it_are_of_the_same_cases(project):
     assert 'name="baseline.tool_trajectory_avg_score" value="0.66' in project.read("junit.xml")
 
 
-def test_a_run_without_a_configuration_is_reported_by_thresholds(project):
-    project.ci_eval("run")
-    (project.folder / "ci-eval.yaml").unlink()
-
-    assert project.ci_eval("report").code == 0
-
-
 @pytest.mark.parametrize("text", ["{}", "[]", '{"schema_version": 2}', "nonsense", ""])
 def test_what_is_no_run_is_an_error(project, text):
     (project.folder / "run.json").write_text(text)
