@@ -78,14 +78,16 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on(project, sent, inherit
     out = project.folder / "ci-eval-report"
     out.mkdir()
     (out / "report.json").write_text("of an earlier run")
-    ours = signal.signal(signal.SIGINT, inherited)
+    how = {signal.SIGINT: inherited, signal.SIGHUP: signal.SIG_DFL}  # `nohup` would ignore it
+    ours = {each: signal.signal(each, handler) for each, handler in how.items()}
     run = subprocess.Popen(
         [sys.executable, "-m", "ci_eval", "run"],
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,
     )
-    signal.signal(signal.SIGINT, ours)
+    for each, handler in ours.items():
+        signal.signal(each, handler)
     assert waits_for((project.folder / "asked").exists)
     run.send_signal(sent)
     _, err = run.communicate(timeout=LONG_S)
