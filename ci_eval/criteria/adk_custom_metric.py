@@ -171,7 +171,7 @@ class CustomMetric(UnderPython, AdkMetric, WorkerCriterion):
         """Start a worker for the first trial; leaving the context ends it."""
         target = ":".join(self.code.rsplit(".", 1))
         # Converts ci-eval's JSON into google.adk objects, in the worker.
-        adapter, check = Adapter("adk_metric"), self.same(self.module, context)
+        adapter, check = Adapter("adk_metric"), self.code_check(self.module, context)
         async with self.pool_of(target, context, adapter=adapter, check=check) as pool:
             yield _Metric(self, pool)
 

@@ -70,7 +70,7 @@ class Python(PythonTarget, WorkerCriterion):
     async def start(self, context: RunContext) -> AsyncIterator[Scorer]:
         """Start a worker for the first trial; leaving the context ends it."""
         async with self.pool_of(
-            self.python, context, check=self.same(self.module, context)
+            self.python, context, check=self.code_check(self.module, context)
         ) as pool:
             yield _Function(self, pool)
 

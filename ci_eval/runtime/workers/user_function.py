@@ -116,7 +116,7 @@ class UnderPython(Record):
             finally:
                 await pool.stop()
 
-    def same(self, module: str, context: RunContext) -> Callable[[], None]:
+    def code_check(self, module: str, context: RunContext) -> Callable[[], None]:
         """Return a `check` that the code of a module is as it was before any agent ran.
 
         If there is a `setup`, which may write code, it is as it was after that.
