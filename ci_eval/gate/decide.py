@@ -344,8 +344,8 @@ def _worse_cases(comparison: Comparison, delta: Delta) -> str:
     If its mean fell below that of the merge base, those that differ most from it come first.
     """
     own = [each for each in comparison.changes if each.group == delta.group]
-    fell = delta.confirmed and delta.outcome == "regressed"
-    fell = fell and (delta.p_value or 0.0) <= (delta.level or 0.0)
+    is_tested = delta.p_value is not None and delta.level is not None
+    fell = delta.confirmed and is_tested and (delta.p_value or 0.0) <= (delta.level or 0.0)
     found = [
         each
         for each in own

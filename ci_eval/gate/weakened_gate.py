@@ -1,5 +1,6 @@
 """How a change weakens its own gate, compared with the baseline run."""
 
+import re
 from collections.abc import Iterator
 from datetime import date
 
@@ -32,7 +33,8 @@ UNBLOCKED = "gate.on_loosened: fail → warn"
 _BY_THRESHOLD = frozenset({"threshold", "both"})
 """Modes in which every case must pass, unless `min_pass_rate` is set."""
 _TIERS = ("inform", "warn", "block")
-_MOST_ENTRIES = 2
+_PATTERN = re.compile(r"[*?\[]")
+_MOST_SINGLE = 2
 """Maximum number of new entries for single cases that are named; more could hide the rest."""
 
 
@@ -58,10 +60,12 @@ def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
     elif now.repeats < (promised := min(before.repeats, was_configured)):
         yield f"--repeats: {promised} → {now.repeats}"
     entries = [*_of_excuses(gate, was, day_of(now)), *_of_unjudged(gate, was)]
-    yield from entries[:_MOST_ENTRIES]
-    if len(entries) > _MOST_ENTRIES:
-        more = counted(len(entries) - _MOST_ENTRIES, "more entry", "more entries")
-        yield f"gate: {more} of accept, quarantine or allow_unjudged"
+    single = [said for case, said in entries if not _PATTERN.search(case)]
+    yield from (said for case, said in entries if _PATTERN.search(case))
+    yield from single[:_MOST_SINGLE]
+    if len(single) > _MOST_SINGLE:
+        more = counted(len(single) - _MOST_SINGLE, "more case", "more cases")
+        yield f"gate: {more} in accept, quarantine or allow_unjudged"
 
 
 def changed_content(now: Columns, before: Columns) -> Iterator[str]:
@@ -118,18 +122,19 @@ def _of_gate(now: GateOptions, before: GateOptions) -> Iterator[str]:
             yield f"gate.{name}: {old:g} → {new:g}"
 
 
-def _of_excuses(now: GateOptions, before: GateOptions, today: date) -> Iterator[str]:
-    # Patterns first: they excuse more than single cases.
-    for excuse in sorted((*now.accept, *now.quarantine), key=lambda each: "*" not in each.case):
+def _of_excuses(now: GateOptions, before: GateOptions, today: date) -> Iterator[tuple[str, str]]:
+    """Yield the cases of each new entry, by id or pattern, and what it lets through."""
+    for excuse in (*now.quarantine, *now.accept):
         if excuse.until >= today and excuse not in (*before.accept, *before.quarantine):
-            yield f"gate: {excuse.named} is {excuse.kind} until {excuse.until.isoformat()}"
+            said = f"gate: {excuse.named} is {excuse.kind} until {excuse.until.isoformat()}"
+            yield excuse.case, said
 
 
-def _of_unjudged(now: GateOptions, before: GateOptions) -> Iterator[str]:
+def _of_unjudged(now: GateOptions, before: GateOptions) -> Iterator[tuple[str, str]]:
     known = {(each.agent, each.evalset, each.case) for each in before.allow_unjudged}
     for allowed in now.allow_unjudged:
         if (allowed.agent, allowed.evalset, allowed.case) not in known:
-            yield f"gate.allow_unjudged: {allowed.named} is added"
+            yield allowed.case, f"gate.allow_unjudged: {allowed.named} is added"
 
 
 def _of_floors(run: RunMeta, now: GateOptions, before: GateOptions) -> Iterator[str]:

@@ -111,7 +111,7 @@ class CaseChange(_OfCase):
 
 
 class Flaky(_OfCase):
-    """One case that both passes and fails in the baseline, in how many of its trials."""
+    """One case that passes in some trials of the baseline and fails in others."""
 
     failed: Count
     trials: Count

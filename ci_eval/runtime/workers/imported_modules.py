@@ -33,13 +33,13 @@ def sources(module: str, folders: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def code_of(module: str, folder: Path) -> Mapping[Path, bytes]:
-    """Return the content of the files in `folder` that `import module` would load.
+def code_of(module: str, folders: Sequence[Path]) -> Mapping[Path, bytes]:
+    """Return the content of the files in `folders` that `import module` would load.
 
     Bytecode that Python checks against its source is left out: imports write it.
     """
     found = {}
-    for path in sources(module, [folder]):
+    for path in sources(module, folders):
         with suppress(OSError):  # what cannot be read is not loaded either
             found[path] = path.read_bytes()
     return {

@@ -1,5 +1,6 @@
 """User-defined Python callables, and the interpreter that runs them."""
 
+import os
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -121,11 +122,13 @@ class UnderPython(Record):
 
         If there is a `setup`, which may write code, it is as it was after that.
         """
-        before = None if self.setup else code_of(module, context.root)
+        searched = environments.agent_environment(context, self.env).get("PYTHONPATH", "")
+        folders = [context.root, *map(context.root.joinpath, searched.split(os.pathsep))]
+        before = None if self.setup else code_of(module, folders)
 
         def check() -> None:
             nonlocal before
-            now = code_of(module, context.root)
+            now = code_of(module, folders)
             before = now if before is None else before
             if now != before:
                 message = f"the code of {module!r} changed during the run"

@@ -64,13 +64,18 @@ def test_each_key_that_lets_more_through_is_said_and_the_other_way_round_is_not(
 
 def test_many_excuses_hide_nothing_that_excuses_more():
     accepted = [ACCEPTED | {"case": f"old{number}"} for number in range(6)]
+    accepted += [ACCEPTED | {"case": f"none{number}*"} for number in range(2)]
     now = {"accept": accepted, "quarantine": [QUARANTINED | {"case": "*"}], "on_vanished": "warn"}
 
-    assert of_gate(now, {}) == [
+    assert of_gate({**now, "allow_unjudged": ["?*"]}, {}) == [
         "gate.on_vanished: fail → warn",
         f"gate: every case is quarantined until {UNTIL}",
+        f"gate: none0* is accepted until {UNTIL}",
+        f"gate: none1* is accepted until {UNTIL}",
+        "gate.allow_unjudged: ?* is added",
         f"gate: old0 is accepted until {UNTIL}",
-        "gate: 5 more entries of accept, quarantine or allow_unjudged",
+        f"gate: old1 is accepted until {UNTIL}",
+        "gate: 4 more cases in accept, quarantine or allow_unjudged",
     ]
 
 

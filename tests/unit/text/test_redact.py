@@ -346,9 +346,9 @@ def test_what_comes_to_be_known_as_secret_is_not_printed_from_then_on(
 def test_what_an_encoding_lacks_is_escaped(
     monkeypatch: pytest.MonkeyPatch, encoding: str, said: bytes
 ) -> None:
-    console = io.TextIOWrapper(io.BytesIO(), encoding)
-    monkeypatch.setattr(sys, "stdout", console)
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
     with printing({}):
         sys.stdout.write("\u2714 \xb10")
         sys.stdout.flush()
-    assert console.buffer.getvalue() == said  # type: ignore[attr-defined]
+    assert written.getvalue() == said
