@@ -69,12 +69,16 @@ def scored(place: Place, code: str, **options: Any) -> Score:
     ("written", "reason"),
     [
         ("words/__init__.py", "the code of 'checks' changed during the run; agents must not write"),
+        ("lib/letters.py", "the code of 'checks' changed during the run; agents must not write"),
         ("others.py", ""),
     ],
 )
 def test_code_that_an_agent_writes_judges_nothing(place: Place, written: str, reason: str) -> None:
-    place.write("words.py", "def same(one, other):\n    return one == other\n")
-    found = criterion(place, "from words import same\ndef check(it):\n    return same(1, 2)\n")
+    (place.root / "lib").mkdir()
+    place.write("lib/letters.py", "def same(one, other):\n    return one == other\n")
+    place.write("words.py", "from letters import same\n")
+    code = "from words import same\ndef check(it):\n    return same(1, 2)\n"
+    found = criterion(place, code, env={"PYTHONPATH": "lib"})
 
     async def main() -> Score:
         async with found.start(place.context) as scorer:
