@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.exemptions import Excuses, allows_unjudged, excused
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import GroupKey, GroupSummary, Named, Totals
+from ci_eval.records.findings import GroupKey, GroupSummary, Named, Outcomes, Totals
 from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.records.trials import Place
 from ci_eval.run_files.score_cell import best_of, worst_of
@@ -17,25 +17,33 @@ MAX_UNJUDGED = 100
 """Maximum number of unjudged cases that a report lists."""
 
 
-def summarise(meta: RunMeta, columns: Columns) -> tuple[GroupSummary, ...]:
+def summarise(meta: RunMeta, columns: Columns, gate: GateOptions) -> tuple[GroupSummary, ...]:
     """Count the outcomes of the cases for each criterion, evalset and agent."""
-    return tuple(_group(meta, key, columns) for key in columns.group_keys())
+    excuses = excused(meta, gate, columns)
+    return tuple(_group(meta, key, columns, excuses) for key in columns.group_keys())
 
 
-def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
-    facts = meta.criteria[key.criterion]
-    column = columns.groups[key.agent, key.evalset, key.criterion]
+def _group(meta: RunMeta, key: GroupKey, columns: Columns, excuses: Excuses) -> GroupSummary:
+    facts, name = meta.criteria[key.criterion], (key.agent, key.evalset, key.criterion)
+    column, exempt = columns.groups[name], excuses.get(name)
     return GroupSummary(
         group=key,
-        **column.ended(facts).model_dump(),
-        incomplete=len(column.lacking(facts)),
-        value=mean_of(column),
-        span=_span(column, facts),
+        **dict(_outcomes(column, facts)),
+        without_exempt=_outcomes(column.without(exempt), facts) if exempt else None,
         threshold=facts.threshold,
         informational=facts.informational,
         tier=facts.tier,
         interval=facts.interval,
         better=facts.better,
+    )
+
+
+def _outcomes(column: Column, facts: CriterionFacts) -> Outcomes:
+    return Outcomes(
+        **dict(column.ended(facts)),
+        incomplete=len(column.lacking(facts)),
+        value=mean_of(column),
+        span=_span(column, facts),
     )
 
 
@@ -62,7 +70,7 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
     allowed = {place: None for place in unjudged if allows_unjudged(gate, *place)}
     return Totals(
         cases=ended.passed + ended.failed + ended.errors + ended.skipped,
-        **ended.model_dump(),
+        **dict(ended),
         incomplete=columns.incomplete(meta.criteria, excuses),
         accepted=_accepted(meta, columns, gate, excuses) if gate.accept else 0,
         unjudged=_first(place for place in unjudged if place not in allowed),

@@ -92,6 +92,11 @@ def pass_rate(totals: Totals, required: float, allowed: Allowance) -> Floor:
     return Floor(level, _level(worst, judged, required, allowed)[0], interval)
 
 
+def gated(group: GroupSummary) -> GroupSummary:
+    """Return the summary over the cases that count for the gate: exempt ones do not."""
+    return group.model_copy(update=dict(group.without_exempt or ()))
+
+
 def mean(group: GroupSummary, required: float, allowed: Allowance) -> Floor:
     """Judge the mean of a criterion; if lower is better, `required` is an upper limit.
 
@@ -180,12 +185,16 @@ def of_means(
     groups: Sequence[GroupSummary], gate: GateOptions, allowed: Allowance, *, tolerated: bool
 ) -> Iterator[Reason]:
     """Yield the results of the means that have a floor."""
-    for group in groups:
+    for whole in groups:
+        group = gated(whole)
+        exempt = whole.passed + whole.failed - group.passed - group.failed
         required = gate.min_score.get(group.group.criterion)
         floor = None if required is None else mean(group, required, allowed)
         name, lost = named(group.group), counted(group.incomplete, "case")
         if floor and floor.missed and group.value is not None:
-            without = f" without {lost}" if group.errors else ""
+            left_out = [lost] * bool(group.errors)
+            left_out += [counted(exempt, "exempt case")] * bool(exempt)
+            without = f" without {' and '.join(left_out)}" if left_out else ""
             value = score(group.value, required)
             said = f"{name} has a mean of {value}{without}, required {exact(required)}"
         elif floor and floor.open:

@@ -202,20 +202,32 @@ class Comparison(Stored):
     """How this pull request weakens its own gate, evalsets or criteria."""
 
 
-class GroupSummary(Stored):
-    """One criterion on one evalset with one agent, over all its cases."""
+class Counts(Stored):
+    """Counts of cases by status."""
 
-    group: GroupKey
     passed: Count = 0
     failed: Count = 0
     errors: Count = 0
     skipped: Count = 0
+
+
+class Outcomes(Counts):
+    """What one criterion found in cases of one evalset with one agent."""
+
     incomplete: Count = 0
     """Cases with missing trials, including cases that fail whatever these would have shown."""
     value: Value | None = None
     """The mean over the measured cases."""
     span: tuple[Value, Value] | None = None
     """The lowest and highest possible mean over all cases; `None` if unbounded or inapplicable."""
+
+
+class GroupSummary(Outcomes):
+    """One criterion on one evalset with one agent, over all its cases."""
+
+    group: GroupKey
+    without_exempt: Outcomes | None = None
+    """The same over the cases that count for the gate; `None` if no case is exempt."""
     threshold: Value | None = None
     informational: bool = False
     tier: Tier = "block"
@@ -324,15 +336,6 @@ class Verdict(Stored):
     """What would decide it if it passed although something may have regressed; otherwise empty."""
     unconfirmed: str = ""
     """Why the merge base could not be run, if it was to be."""
-
-
-class Counts(Stored):
-    """Counts of cases by status."""
-
-    passed: Count = 0
-    failed: Count = 0
-    errors: Count = 0
-    skipped: Count = 0
 
 
 class NotedGroup(Stored):

@@ -4,7 +4,7 @@ A `Cell` is only made when a case is read, and is not kept.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
@@ -197,6 +197,15 @@ class Column:
         kept = held.codes < units * _KINDS
         found = Column(self.cases)
         found._extend(self.numbers[held.rows[kept]], held.codes[kept], held.values[kept])
+        return found
+
+    def without(self, cases: Container[str]) -> "Column":
+        """Return a copy without some cases."""
+        import numpy as np
+
+        kept = [-1 if case in cases else number for number, case in enumerate(self.cases.ids)]
+        found = Column(self.cases)
+        found.pool(self, np.array(kept)[self.numbers], as_unit=False)
         return found
 
     def filled(self, value: float) -> "Column":

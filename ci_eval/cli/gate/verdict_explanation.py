@@ -224,7 +224,7 @@ def _floors(report: Report, gate: GateOptions) -> Iterator[ExplainedFloor]:
     if required is not None and totals.judged:
         floor = floors.pass_rate(totals, required, allowed)
         yield _floor("pass rate", floor, required, totals.pass_rate, None)
-    for group in report.groups:
+    for group in map(floors.gated, report.groups):
         least = gate.min_score.get(group.group.criterion)
         if least is not None:
             floor = floors.mean(group, least, allowed)

@@ -122,7 +122,7 @@ def test_an_excuse_that_is_over_excuses_nothing_and_is_said():
 def test_without_a_baseline_exemptions_are_reasons_too():
     gate = once(quarantine=[quarantine("x"), quarantine("y", YESTERDAY)])
     run, values = meta(), columns("x 1\ny 1")
-    totals, groups = count_cases(run, values, gate), summarise(run, values)
+    totals, groups = count_cases(run, values, gate), summarise(run, values, gate)
     reasons = [*reasons_of(excused(run, gate, values), run, gate, values, None)]
     found = decide(gate, totals, groups, None, baseline_configured=False, exemptions=reasons)
 
@@ -131,6 +131,35 @@ def test_without_a_baseline_exemptions_are_reasons_too():
         ("expired_exemption", "warns", "gate: quarantine of y expired on 2025-12-31"),
         ("exempt", "info", "quarantined until 2026-01-01 (the team): e/x"),
     ]
+
+
+def means_of(now: str, **gate: object) -> list[str]:
+    run, values, options = meta(), columns(now), once(min_score={"c": 0.9}, **gate)
+    counts = count_cases(run, values, options), summarise(run, values, options)
+    found = decide(options, *counts, None, baseline_configured=False)
+    return [each.message for each in found.reasons if each.kind == "floor" and each.group]
+
+
+def test_exempt_cases_do_not_count_for_a_required_mean():
+    now = "x 0\ny 1\nz 1"
+
+    assert means_of(now, quarantine=[quarantine("x")], mode="threshold") == []
+    assert means_of(now, accept=[accepted("x")], mode="threshold") == []
+    assert means_of(now, quarantine=[quarantine("x", YESTERDAY)], floors="point") == [
+        "c on e with a has a mean of 0.667, required 0.9"
+    ]
+
+
+def test_a_required_mean_that_is_missed_says_which_cases_it_leaves_out():
+    found = means_of("x 1\ny 0\nz 0\nu error", quarantine=[quarantine("x")], floors="point")
+
+    assert found == [
+        "c on e with a has a mean of 0.000 without 1 case and 1 exempt case, required 0.9"
+    ]
+
+
+def test_if_all_cases_are_exempt_no_mean_is_required():
+    assert means_of("x 0\ny 0", quarantine=[quarantine("*")]) == []
 
 
 def said_of_worse(now: str, before: str, **gate: object) -> list[str]:
