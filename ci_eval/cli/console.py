@@ -14,8 +14,9 @@ import click
 from ci_eval.cli import logs
 from ci_eval.cli.error_codes import codes_of, error_page
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
+from ci_eval.records.comparisons import CaseChange, Comparison
 from ci_eval.records.errors import Problem
-from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
+from ci_eval.records.findings import GroupSummary, Report
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import Place
 from ci_eval.reporters.case_lines import (

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.exemptions import Excuses, allows_unjudged, excused
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import GroupKey, GroupSummary, Named, Outcomes, Totals
+from ci_eval.records.comparisons import GroupKey
+from ci_eval.records.findings import GroupSummary, Named, Outcomes, Totals
 from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.records.trials import Place
 from ci_eval.run_files.score_cell import best_of, worst_of

@@ -23,7 +23,7 @@ from ci_eval.gate.pairing import ROUNDING, Group, groups_of, pool, vanished
 from ci_eval.gate.silent_cases import silent_cases
 from ci_eval.gate.unpaired_failures import errors_of_base, unmatched
 from ci_eval.gate.weakened_gate import changed_content, loosened
-from ci_eval.records.findings import Comparison, Delta, GroupKey, Outcome, Together
+from ci_eval.records.comparisons import Comparison, Delta, GroupKey, Outcome, Together
 from ci_eval.records.results import RunMeta, Tier
 from ci_eval.run_files.report_phrases import named
 from ci_eval.run_files.score_column import CONFIRMING

@@ -7,7 +7,7 @@ from ci_eval.gate.case_pairs import Pairs
 from ci_eval.gate.hard_break import Breaks
 from ci_eval.gate.mean_drop import Finding
 from ci_eval.gate.pairing import Group
-from ci_eval.records.findings import CaseChange, Flaky, GroupKey
+from ci_eval.records.comparisons import CaseChange, Flaky, GroupKey
 from ci_eval.run_files.score_cases import Cases
 from ci_eval.run_files.score_table import Columns, Past
 

@@ -10,18 +10,14 @@ from ci_eval.gate.floors import SEVERITIES, reason
 from ci_eval.gate.silent_cases import reasons_of_silence
 from ci_eval.gate.undecided import is_all_broken, what_would_decide
 from ci_eval.gate.weakened_gate import UNBLOCKED
+from ci_eval.records.comparisons import CaseChange, Comparison, Delta, Outcome, Vanished
 from ci_eval.records.findings import (
-    CaseChange,
-    Comparison,
-    Delta,
     GroupSummary,
     Named,
-    Outcome,
     Reason,
     ReasonKind,
     ReasonSeverity,
     Totals,
-    Vanished,
     Verdict,
 )
 from ci_eval.records.results import Tier

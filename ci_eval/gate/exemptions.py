@@ -11,8 +11,9 @@ from ci_eval.config.selection import PlannedEvalSet, fits
 from ci_eval.config.validated_config import Config
 from ci_eval.gate.floors import reason
 from ci_eval.records.cases import Status
+from ci_eval.records.comparisons import CaseChange, Comparison, Excused, GroupKey
 from ci_eval.records.errors import BaselineError, Problem
-from ci_eval.records.findings import CaseChange, Comparison, Excused, GroupKey, Reason
+from ci_eval.records.findings import Reason
 from ci_eval.records.results import RunMeta
 from ci_eval.run_files.report_phrases import MAX_NAMED
 from ci_eval.run_files.report_phrases import excuse as exemption

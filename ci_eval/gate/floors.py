@@ -11,14 +11,8 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 from ci_eval.config.config_schema import GateOptions
-from ci_eval.records.findings import (
-    GroupKey,
-    GroupSummary,
-    Reason,
-    ReasonKind,
-    ReasonSeverity,
-    Totals,
-)
+from ci_eval.records.comparisons import GroupKey
+from ci_eval.records.findings import GroupSummary, Reason, ReasonKind, ReasonSeverity, Totals
 from ci_eval.run_files.report_phrases import named
 from ci_eval.stats.intervals import exact_interval
 from ci_eval.text.templates import counted, exact, percent, score

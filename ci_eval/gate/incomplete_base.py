@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ci_eval.gate.both_arms import LOOKS, arm_breaks
 from ci_eval.gate.hard_break import Breaks
 from ci_eval.gate.pairing import ROUNDING, Group
-from ci_eval.records.findings import GroupKey
+from ci_eval.records.comparisons import GroupKey
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.stats.permutation import Permuted, permute
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from ci_eval.config.config_schema import Excuse
 from ci_eval.gate.case_pairs import Pair, Pairs
 from ci_eval.gate.exemptions import Excuses, GroupName, covers, in_force
-from ci_eval.records.findings import GroupKey, Vanished
+from ci_eval.records.comparisons import GroupKey, Vanished
 from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.run_files.score_cases import Cases
 from ci_eval.run_files.score_cell import Cell, best_of, mean

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.floors import ALL_FAILED
-from ci_eval.records.findings import Comparison, Delta, Reason
+from ci_eval.records.comparisons import Comparison, Delta
+from ci_eval.records.findings import Reason
 
 _TWO_ROUNDS = 3
 """A budget that allows a round of the merge base, and part of another round of both arms.  If no

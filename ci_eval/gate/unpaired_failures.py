@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ci_eval.gate.pairing import Group
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import GroupKey
+from ci_eval.records.comparisons import GroupKey
 
 
 def unmatched(groups: Iterable[Group], arms: Mapping[GroupKey, Group]) -> Iterator[str]:

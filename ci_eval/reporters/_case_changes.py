@@ -2,7 +2,8 @@
 
 from typing import Literal, NamedTuple
 
-from ci_eval.records.findings import CaseChange, Delta, Report
+from ci_eval.records.comparisons import CaseChange, Delta
+from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta, Tier
 from ci_eval.records.trials import Place
 from ci_eval.text.html_templates import fragment

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ci_eval.records.findings import Comparison, Excused, Report
+from ci_eval.records.comparisons import Comparison, Excused
+from ci_eval.records.findings import Report
 from ci_eval.records.results import RunMeta
 from ci_eval.records.trials import Place
 from ci_eval.reporters._case_changes import named

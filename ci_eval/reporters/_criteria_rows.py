@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_eval.records.findings import Delta, GroupKey, GroupSummary, Report
+from ci_eval.records.comparisons import Delta, GroupKey
+from ci_eval.records.findings import GroupSummary, Report
 from ci_eval.reporters._case_changes import Kind, has_dropped, worsened
 from ci_eval.run_files import report_phrases
 

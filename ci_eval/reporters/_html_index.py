@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from ci_eval.records.findings import GroupKey, Report
+from ci_eval.records.comparisons import GroupKey
+from ci_eval.records.findings import Report
 from ci_eval.records.results import TrialResult
 from ci_eval.records.trials import Place
 from ci_eval.reporters._report_page import run_command

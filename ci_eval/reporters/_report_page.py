@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ci_eval.records.findings import Comparison, GroupSummary, Report, Totals, Vanished, Verdict
+from ci_eval.records.comparisons import Comparison, Vanished
+from ci_eval.records.findings import GroupSummary, Report, Totals, Verdict
 from ci_eval.records.results import JudgeUsage, RunMeta
 from ci_eval.records.trials import Place
 from ci_eval.reporters import _comparison_parts

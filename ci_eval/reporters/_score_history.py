@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ci_eval.records.findings import GroupKey, Report
+from ci_eval.records.comparisons import GroupKey
+from ci_eval.records.findings import Report
 from ci_eval.reporters._criteria_rows import Row
 from ci_eval.reporters._notable_cases import Bounds, Some
 from ci_eval.text.sanitize import clean

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from ci_eval.records.findings import Comparison, Report
+from ci_eval.records.comparisons import Comparison
+from ci_eval.records.findings import Report
 
 _WEAKENED = "a change that weakens its own gate fails, because gate.on_loosened is 'fail'"
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 from ci_eval.plugins.points import Reporter, reporter
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import Comparison, Delta, Report
+from ci_eval.records.comparisons import Comparison, Delta
+from ci_eval.records.findings import Report
 from ci_eval.records.results import CriterionFacts, Run, Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.reporters._case_changes import page_of_case

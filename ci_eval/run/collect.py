@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
 
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import GroupKey, Report, Totals
+from ci_eval.records.comparisons import GroupKey
+from ci_eval.records.findings import Report, Totals
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.results import JudgeUsage, Run, RunMeta, TrialResult
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey

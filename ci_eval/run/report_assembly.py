@@ -14,7 +14,8 @@ from ci_eval.gate.weakened_gate import loosened
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Reporter
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import Comparison, GroupSummary, Metered, Report
+from ci_eval.records.comparisons import Comparison
+from ci_eval.records.findings import GroupSummary, Metered, Report
 from ci_eval.records.results import Run, RunMeta, TrialResult
 from ci_eval.records.trials import Place
 from ci_eval.run.baseline_choice import Baseline

@@ -17,7 +17,7 @@ from ci_eval.gate.both_arms import LOOKS
 from ci_eval.gate.compare import Examined, examine
 from ci_eval.gate.hard_break import Breaks
 from ci_eval.llm.gateway.gateway_clients import replays
-from ci_eval.records.findings import GroupKey
+from ci_eval.records.comparisons import GroupKey
 from ci_eval.records.results import RunMeta
 from ci_eval.records.trials import Place, Trial, TrialKey
 from ci_eval.run.collect import Tally

@@ -4,20 +4,17 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ci_eval.records.bounds import Interval
-from ci_eval.records.errors import visible
-from ci_eval.records.findings import (
+from ci_eval.records.comparisons import (
     CaseChange,
     Comparison,
     Delta,
     Excused,
     Flaky,
     GroupKey,
-    GroupSummary,
-    Metered,
-    Report,
     Together,
-    Totals,
 )
+from ci_eval.records.errors import visible
+from ci_eval.records.findings import GroupSummary, Metered, Report, Totals
 from ci_eval.records.model_versions import ModelChange
 from ci_eval.records.results import RunMeta, Tier
 from ci_eval.text.templates import counted, difference, dollars

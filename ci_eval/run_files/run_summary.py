@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from ci_eval.records.findings import GroupKey, Noted, NotedGroup
+from ci_eval.records.comparisons import GroupKey
+from ci_eval.records.findings import Noted, NotedGroup
 from ci_eval.records.results import Run, RunMeta
 from ci_eval.run_files.score_column import mean_of
 from ci_eval.run_files.score_table import Columns, Past

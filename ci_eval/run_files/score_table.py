@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ci_eval.records.cases import Status
-from ci_eval.records.findings import Counts, GroupKey
+from ci_eval.records.comparisons import GroupKey
+from ci_eval.records.findings import Counts
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.results import CriterionFacts, RunMeta

@@ -8,22 +8,24 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ci_eval.records.cases import Json, Status
-from ci_eval.records.evalset_facts import EvalSet
-from ci_eval.records.findings import (
+from ci_eval.records.comparisons import (
     CaseChange,
     Comparison,
     Delta,
     Excused,
     Flaky,
     GroupKey,
+    Outcome,
+    Vanished,
+)
+from ci_eval.records.evalset_facts import EvalSet
+from ci_eval.records.findings import (
     GroupSummary,
     Noted,
     NotedGroup,
-    Outcome,
     Reason,
     Report,
     Totals,
-    Vanished,
     Verdict,
 )
 from ci_eval.records.model_versions import ServedModel

@@ -14,21 +14,23 @@ import cmarkgfm
 from cmarkgfm.cmark import Options
 
 from ci_eval.records.cases import Json, Status
-from ci_eval.records.evalset_facts import EvalSet
-from ci_eval.records.findings import (
+from ci_eval.records.comparisons import (
     CaseChange,
     Comparison,
     Delta,
     Excused,
     Flaky,
     GroupKey,
+    Outcome,
+    Together,
+)
+from ci_eval.records.evalset_facts import EvalSet
+from ci_eval.records.findings import (
     GroupSummary,
     Noted,
     NotedGroup,
-    Outcome,
     Reason,
     Report,
-    Together,
     Totals,
     Verdict,
 )

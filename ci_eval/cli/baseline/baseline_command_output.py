@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from ci_eval.cli.console import out, out_table
 from ci_eval.forge.lineage import Lineage
-from ci_eval.records.findings import GroupKey, Noted
+from ci_eval.records.comparisons import GroupKey
+from ci_eval.records.findings import Noted
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run_files.file_names import command_line
 from ci_eval.run_files.run_summary import note

@@ -3,7 +3,8 @@
 from ci_eval.cli.console import out_table, out_text
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate.verdict_explanation import Explanation
-from ci_eval.records.findings import Delta, GroupSummary, Report
+from ci_eval.records.comparisons import Delta
+from ci_eval.records.findings import GroupSummary, Report
 from ci_eval.records.results import CriterionFacts
 from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import difference, p_value, plain

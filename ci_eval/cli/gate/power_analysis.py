@@ -19,8 +19,8 @@ from ci_eval.gate.exemptions import excused
 from ci_eval.gate.mean_drop import Drifts
 from ci_eval.gate.pairing import Group, groups_of, pool
 from ci_eval.records.cases import Record
+from ci_eval.records.comparisons import GroupKey
 from ci_eval.records.errors import UsageError
-from ci_eval.records.findings import GroupKey
 from ci_eval.records.results import Tier
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run_files.file_names import command_line

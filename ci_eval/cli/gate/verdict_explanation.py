@@ -10,8 +10,9 @@ from ci_eval.gate.exemptions import gate_of
 from ci_eval.gate.floors import Floor
 from ci_eval.records.bounds import MAX_COUNT
 from ci_eval.records.cases import Record
+from ci_eval.records.comparisons import Comparison, Delta, GroupKey
 from ci_eval.records.errors import BaselineError, UsageError
-from ci_eval.records.findings import Comparison, Delta, GroupKey, Report, Verdict
+from ci_eval.records.findings import Report, Verdict
 from ci_eval.records.results import CriterionFacts
 from ci_eval.run_files import report_phrases
 from ci_eval.run_files.report_phrases import interval, named

@@ -14,7 +14,7 @@ from ci_eval.gate.compare import Examined, compare, examine
 from ci_eval.gate.decide import decide
 from ci_eval.gate.hard_break import Breaks
 from ci_eval.gate.mean_drop import Finding
-from ci_eval.records.findings import Comparison
+from ci_eval.records.comparisons import Comparison
 from ci_eval.records.results import RunMeta
 from ci_eval.run.rerun import Redraw, wanted
 from ci_eval.run_files.score_column import CONFIRMING

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from support.run_language import FACTS, columns, meta, once, past, results
 
 from ci_eval.gate.compare import compare
+from ci_eval.records.comparisons import Comparison
 from ci_eval.records.errors import BaselineError
-from ci_eval.records.findings import Comparison
 from ci_eval.records.results import CriterionFacts
 from ci_eval.run_files.score_table import Columns, Past
 

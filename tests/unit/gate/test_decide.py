@@ -16,7 +16,8 @@ from ci_eval.gate import mean_drop
 from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import decide
-from ci_eval.records.findings import Comparison, Together, Verdict
+from ci_eval.records.comparisons import Comparison, Together
+from ci_eval.records.findings import Verdict
 from ci_eval.records.results import CriterionFacts, RunMeta, TrialResult
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats import effective_test_count

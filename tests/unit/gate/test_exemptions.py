@@ -11,8 +11,8 @@ from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import decide
 from ci_eval.gate.exemptions import covers, day_of, excused, gate_of, in_force, listed, reasons_of
+from ci_eval.records.comparisons import Comparison
 from ci_eval.records.errors import BaselineError
-from ci_eval.records.findings import Comparison
 
 TODAY, YESTERDAY = date(2026, 1, 1), date(2025, 12, 31)
 """The runs of these tests began today."""

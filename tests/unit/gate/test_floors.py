@@ -11,7 +11,8 @@ from support.slow_params import some
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
 from ci_eval.gate.floors import Allowance
-from ci_eval.records.findings import GroupKey, GroupSummary, Totals
+from ci_eval.records.comparisons import GroupKey
+from ci_eval.records.findings import GroupSummary, Totals
 from ci_eval.stats.intervals import exact_interval
 
 KEY = GroupKey(agent="a", evalset="e", criterion="c")

@@ -11,7 +11,7 @@ from ci_eval.gate import between_runs
 from ci_eval.gate.compare import compare, examine
 from ci_eval.gate.mean_drop import Drifts, Finding
 from ci_eval.gate.pairing import groups_of, pool
-from ci_eval.records.findings import Comparison
+from ci_eval.records.comparisons import Comparison
 from ci_eval.records.results import CriterionFacts
 from ci_eval.run_files.score_table import Columns, Past
 

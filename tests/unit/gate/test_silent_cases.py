@@ -6,7 +6,8 @@ from support.run_language import FACTS, columns, meta, once, past
 from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import decide
-from ci_eval.records.findings import Comparison, Verdict
+from ci_eval.records.comparisons import Comparison
+from ci_eval.records.findings import Verdict
 
 TEN = "\n".join(f"n{n} 1" for n in range(10))
 

@@ -8,7 +8,8 @@ from ci_eval.gate.case_counts import count_cases, summarise
 from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import decide
 from ci_eval.gate.undecided import what_would_decide
-from ci_eval.records.findings import Comparison, Verdict
+from ci_eval.records.comparisons import Comparison
+from ci_eval.records.findings import Verdict
 
 BROKEN = "x 0\ny 0\nz 0", "x 1\ny 1\nz 1"
 DROPPED = (

@@ -13,8 +13,9 @@ from ci_eval.pull_requests.github_runner import (
     outputs,
     publish,
 )
+from ci_eval.records.comparisons import Together
 from ci_eval.records.errors import ExitCode, Problem
-from ci_eval.records.findings import Report, Together
+from ci_eval.records.findings import Report
 
 ALL = ("junit", "markdown", "summary", "annotations")
 REPORT = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")

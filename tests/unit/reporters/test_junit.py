@@ -9,7 +9,8 @@ from lxml import etree
 from support.report_language import compared, compared_in_full, make_report, make_results, streamed
 
 from ci_eval.records.cases import Json, Status
-from ci_eval.records.findings import CaseChange, Report, Verdict
+from ci_eval.records.comparisons import CaseChange
+from ci_eval.records.findings import Report, Verdict
 from ci_eval.records.results import InvocationScore, Score, Tier, TrialResult
 from ci_eval.records.trials import Failure, TrialKey
 from ci_eval.reporters.junit import MANY, JUnit

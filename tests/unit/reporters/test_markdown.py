@@ -20,24 +20,26 @@ from support.report_language import (
 
 from ci_eval.pull_requests.comment_sections import MORE
 from ci_eval.records.cases import Json, Status
-from ci_eval.records.evalset_facts import EvalSet
-from ci_eval.records.findings import (
+from ci_eval.records.comparisons import (
     CaseChange,
     Comparison,
     Delta,
     Excused,
     Flaky,
     GroupKey,
+    Silence,
+    Together,
+    Vanished,
+)
+from ci_eval.records.evalset_facts import EvalSet
+from ci_eval.records.findings import (
     GroupSummary,
     Noted,
     NotedGroup,
     Reason,
     ReasonKind,
     Report,
-    Silence,
-    Together,
     Totals,
-    Vanished,
     Verdict,
 )
 from ci_eval.records.results import CriterionFacts, Score, Tier, TrialResult

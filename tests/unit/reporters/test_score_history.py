@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from support.report_language import GROUP, compared_in_full, make_report
 
 from ci_eval.records.bounds import MAX_VALUE
-from ci_eval.records.findings import GroupKey, Noted, NotedGroup, Report
+from ci_eval.records.comparisons import GroupKey
+from ci_eval.records.findings import Noted, NotedGroup, Report
 from ci_eval.reporters._criteria_rows import Row, rows_of
 from ci_eval.reporters._score_history import MAX_CHARTS, MAX_RUNS, Trend, charted, trends
 

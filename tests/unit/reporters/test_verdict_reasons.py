@@ -2,7 +2,8 @@
 
 from support.report_language import GROUP, compared, make_report
 
-from ci_eval.records.findings import Delta, Reason, Report
+from ci_eval.records.comparisons import Delta
+from ci_eval.records.findings import Reason, Report
 from ci_eval.reporters._verdict_reasons import reasons_of
 
 NOISE = "this is more than noise"

@@ -1,7 +1,8 @@
 import pytest
 from support.report_language import GROUP, compared, make_report
 
-from ci_eval.records.findings import CaseChange, Delta, Excused, Metered, Report, Together
+from ci_eval.records.comparisons import CaseChange, Delta, Excused, Together
+from ci_eval.records.findings import Metered, Report
 from ci_eval.records.model_usage import ModelUsage
 from ci_eval.run_files import report_phrases
 

@@ -5,7 +5,7 @@ from support.run_language import make_run, past
 
 from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
 from ci_eval.config.config_schema import GateOptions
-from ci_eval.records.findings import CaseChange, Comparison, GroupKey
+from ci_eval.records.comparisons import CaseChange, Comparison, GroupKey
 from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import collected_from
 from ci_eval.run.report_assembly import compare_and_decide

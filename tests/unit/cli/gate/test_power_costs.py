@@ -4,7 +4,8 @@ import pytest
 from support.run_language import FACTS, make_run, past
 
 from ci_eval.cli.gate.power_costs import Cost, taken
-from ci_eval.records.findings import GroupKey, Noted, NotedGroup
+from ci_eval.records.comparisons import GroupKey
+from ci_eval.records.findings import Noted, NotedGroup
 from ci_eval.records.results import JudgeUsage
 from ci_eval.run.collect import collected_from
 
