@@ -24,7 +24,8 @@ from ci_eval.run.confirmation import NOT_CONFIRMED, Confirmation
 from ci_eval.run.plan import Plan
 from ci_eval.run.report_assembly import compare_and_decide
 from ci_eval.run.rerun import Plans, Redraw, Redraws, next_round
-from ci_eval.run_files.score_column import CONFIRMING, Column
+from ci_eval.run_files.score_cell import CONFIRMING
+from ci_eval.run_files.score_column import Column
 from ci_eval.run_files.score_table import Columns, Past
 
 _NAMES = tuple(f"c{number}" for number in range(CRITERIA))

@@ -10,8 +10,8 @@ from ci_eval.records.comparisons import GroupKey
 from ci_eval.records.findings import GroupSummary, Named, Outcomes, Totals
 from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.records.trials import Place
-from ci_eval.run_files.score_cell import best_of, worst_of
-from ci_eval.run_files.score_column import LOST, MEASURED, Column, mean_of
+from ci_eval.run_files.score_cell import LOST, MEASURED, best_of, worst_of
+from ci_eval.run_files.score_column import Column, mean_of
 from ci_eval.run_files.score_table import Columns
 
 MAX_UNJUDGED = 100

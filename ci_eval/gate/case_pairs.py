@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
-from ci_eval.run_files.score_cell import Cell
-from ci_eval.run_files.score_column import LOST, Column
+from ci_eval.run_files.score_cell import LOST, Cell
+from ci_eval.run_files.score_column import Column
 
 if TYPE_CHECKING:
     from ci_eval.run_files.score_column import Chosen, Floats, Whole

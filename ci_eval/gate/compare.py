@@ -26,7 +26,7 @@ from ci_eval.gate.weakened_gate import changed_content, loosened
 from ci_eval.records.comparisons import Comparison, Delta, GroupKey, Outcome, Together
 from ci_eval.records.results import RunMeta, Tier
 from ci_eval.run_files.report_phrases import named
-from ci_eval.run_files.score_column import CONFIRMING
+from ci_eval.run_files.score_cell import CONFIRMING
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats.intervals import mean_interval
 

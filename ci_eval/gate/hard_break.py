@@ -21,7 +21,7 @@ from operator import itemgetter
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.case_pairs import Pair
 from ci_eval.gate.pairing import Group
-from ci_eval.run_files.score_column import CONFIRMING
+from ci_eval.run_files.score_cell import CONFIRMING
 from ci_eval.stats.intervals import at_least, holm, most_probable_break
 
 SHARE = 0.1

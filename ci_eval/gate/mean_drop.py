@@ -14,7 +14,7 @@ from typing import ClassVar
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.between_runs import BetweenRuns, between_runs
 from ci_eval.gate.pairing import Group
-from ci_eval.run_files.score_column import MEASURED
+from ci_eval.run_files.score_cell import MEASURED
 from ci_eval.stats.effective_test_count import effective_size
 from ci_eval.stats.intervals import holm
 from ci_eval.stats.permutation import Permuted, Samples, mean_of, permute

@@ -17,8 +17,8 @@ from ci_eval.gate.exemptions import Excuses, GroupName, covers, in_force
 from ci_eval.records.comparisons import GroupKey, Vanished
 from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.run_files.score_cases import Cases
-from ci_eval.run_files.score_cell import Cell, best_of, mean
-from ci_eval.run_files.score_column import LOST, MEASURED, Column, passing
+from ci_eval.run_files.score_cell import LOST, MEASURED, Cell, best_of, mean
+from ci_eval.run_files.score_column import Column, passing
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.stats.intervals import mean_interval
 from ci_eval.stats.permutation import Sample, Samples

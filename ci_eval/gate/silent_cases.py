@@ -12,7 +12,7 @@ from ci_eval.gate.pairing import Group, blocks
 from ci_eval.records.comparisons import Silence
 from ci_eval.records.findings import Reason, ReasonSeverity
 from ci_eval.run_files.report_phrases import listed, named
-from ci_eval.run_files.score_column import LOST, MEASURED, SKIPPED
+from ci_eval.run_files.score_cell import LOST, MEASURED, SKIPPED
 from ci_eval.stats.intervals import at_least, most_probable_break
 from ci_eval.text.templates import counted
 

@@ -3,9 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ci_eval.records.cases import Status
 from ci_eval.records.results import CriterionFacts
+
+MEASURED, LOST, CONFIRMING, UNCONFIRMED, SKIPPED = range(5)
+"""Kinds of observations: a value, an error, both for confirming trials, and not applicable."""
+KINDS = 8
+"""The code of an observation is its kind plus this times its unit (a run, or a round of a run)."""
 
 
 @dataclass(eq=False, slots=True)
@@ -115,3 +121,25 @@ def mean(values: Sequence[float]) -> float:
     found = math.fsum(values) / len(values)
     short = float(f"{found:.15g}")
     return short if abs(short - found) <= 2 * math.ulp(found) else found
+
+
+@lru_cache(maxsize=1024)
+def cell_of(*observed: tuple[int, float]) -> Cell:
+    """Return a cell with these observations; cached, because thousands of cases have equal ones."""
+    if len(observed) == 1 and observed[0][0] == MEASURED:
+        return Cell(((observed[0][1],),))  # the most common form
+    units: list[list[float]] = []
+    confirming, lost, others = list[float](), list[int](), [0] * KINDS
+    for code, value in observed:
+        unit, kind = divmod(code, KINDS)
+        if kind == MEASURED:
+            units += ([] for _ in range(unit + 1 - len(units)))
+            units[unit].append(value)
+        elif kind == CONFIRMING:
+            confirming.append(value)
+        elif kind == LOST:
+            lost.append(unit)
+        else:
+            others[kind] += 1
+    measured, confirmed = tuple(map(tuple, units)), tuple(confirming)
+    return Cell(measured, confirmed, others[UNCONFIRMED], tuple(lost), others[SKIPPED])

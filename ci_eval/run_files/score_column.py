@@ -5,7 +5,6 @@ A `Cell` is only made when a case is read, and is not kept.
 
 import math
 from collections.abc import Container, Iterator, Sequence
-from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +12,16 @@ from ci_eval.records.cases import Status
 from ci_eval.records.findings import Counts
 from ci_eval.records.results import CriterionFacts
 from ci_eval.run_files.score_cases import Cases
-from ci_eval.run_files.score_cell import Cell, mean
+from ci_eval.run_files.score_cell import (
+    CONFIRMING,
+    KINDS,
+    LOST,
+    MEASURED,
+    UNCONFIRMED,
+    Cell,
+    cell_of,
+    mean,
+)
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, int32, int64
@@ -24,12 +32,8 @@ if TYPE_CHECKING:
     Whole = NDArray[int64]
     Chosen = NDArray[bool_]
 
-MEASURED, LOST, CONFIRMING, UNCONFIRMED, SKIPPED = range(5)
-"""Kinds of observations: a value, an error, both for confirming trials, and not applicable."""
 RANKED = Status.SKIPPED, Status.PASSED, Status.ERROR, Status.FAILED
 """The last status that occurs decides a case: a failure is certain, an error is not."""
-_KINDS = 8
-"""The code of an observation is its kind plus this times its unit (a run, or a round of a run)."""
 _CHUNK = 512
 """Number of cells that are prepared at once."""
 _FIELDS = [("number", "i4"), ("code", "i4"), ("value", "f8"), ("seconds", "f8")]
@@ -115,7 +119,7 @@ class Column:
             observed = [*zip(codes[places].tolist(), values[places].tolist(), strict=True)]
             at = 0
             for end in ends.tolist():
-                yield _cell(*observed[at:end])
+                yield cell_of(*observed[at:end])
                 at = end
 
     # --- Adding -------------------------------------------------------------------------------
@@ -129,7 +133,7 @@ class Column:
         self, number: int, value: float | None, kind: int, unit: int, seconds: float = 0.0
     ) -> None:
         """Add an observation of the case with this number."""
-        self._new += _PACKED.pack(number, unit * _KINDS + kind, value or 0.0, seconds)
+        self._new += _PACKED.pack(number, unit * KINDS + kind, value or 0.0, seconds)
 
     def pool(self, other: "Column", numbers: "Whole", *, as_unit: bool) -> None:
         """Add the observations of another column; `numbers` are the case numbers of its rows here.
@@ -146,7 +150,7 @@ class Column:
         if as_unit:
             units = np.zeros(len(self.cases.ids), np.int32)
             units[self.numbers] = self.units
-            codes = codes % _KINDS + units[number] * _KINDS
+            codes = codes % KINDS + units[number] * KINDS
         self._extend(number, codes, values)
 
     def _extend(self, number: "Whole", codes: "Codes", values: "Floats") -> None:
@@ -193,19 +197,19 @@ class Column:
 
     def only(self, units: int) -> "Column":
         """Return a copy with only the first `units`."""
-        held = self.sorted()
-        kept = held.codes < units * _KINDS
-        found = Column(self.cases)
-        found._extend(self.numbers[held.rows[kept]], held.codes[kept], held.values[kept])
-        return found
+        return self._chosen(self.sorted().codes < units * KINDS)
 
     def without(self, cases: Container[str]) -> "Column":
         """Return a copy without some cases."""
         import numpy as np
 
-        kept = [-1 if case in cases else number for number, case in enumerate(self.cases.ids)]
+        kept = np.array([case not in cases for case in self], bool)
+        return self._chosen(kept[self.sorted().rows])
+
+    def _chosen(self, kept: "Chosen") -> "Column":
+        held = self.sorted()
         found = Column(self.cases)
-        found.pool(self, np.array(kept)[self.numbers], as_unit=False)
+        found._extend(self.numbers[held.rows[kept]], held.codes[kept], held.values[kept])
         return found
 
     def filled(self, value: float) -> "Column":
@@ -213,7 +217,7 @@ class Column:
         import numpy as np
 
         held = self.sorted()
-        lost = held.codes % _KINDS == LOST
+        lost = held.codes % KINDS == LOST
         found = Column(self.cases)
         codes = np.where(lost, held.codes - LOST + MEASURED, held.codes)
         found._extend(self.numbers[held.rows], codes, np.where(lost, value, held.values))
@@ -236,7 +240,7 @@ class Column:
         import numpy as np
 
         held = self.sorted()
-        return np.bincount(held.rows[np.isin(held.codes % _KINDS, kinds)], minlength=len(self))
+        return np.bincount(held.rows[np.isin(held.codes % KINDS, kinds)], minlength=len(self))
 
     @property
     def units(self) -> "Whole":
@@ -265,7 +269,7 @@ class Column:
         import numpy as np
 
         rows, codes, values = self._measured()
-        units = codes // _KINDS
+        units = codes // KINDS
         most = int(units.max(initial=0)) + 1
         weights = None if facts is None else passing(values, facts)
         found = np.bincount(rows * most + units, weights, len(self) * most)
@@ -319,7 +323,7 @@ class Column:
     def failing(self, facts: CriterionFacts) -> "Chosen":
         """Return which rows lack no value and fail in all values, including confirming ones."""
         held = self.sorted()
-        kinds = held.codes % _KINDS
+        kinds = held.codes % KINDS
         good = (kinds == LOST) | (
             ((kinds == MEASURED) | (kinds == CONFIRMING)) & passing(held.values, facts)
         )
@@ -357,30 +361,8 @@ class Column:
     def _measured(self) -> tuple["Whole", "Codes", "Floats"]:
         """Return row, code and value of each measured observation."""
         held = self.sorted()
-        chosen = held.codes % _KINDS == MEASURED
+        chosen = held.codes % KINDS == MEASURED
         return held.rows[chosen], held.codes[chosen], held.values[chosen]
-
-
-@lru_cache(maxsize=1024)
-def _cell(*observed: tuple[int, float]) -> Cell:
-    """Return a cell with these observations; cached, because thousands of cases have equal ones."""
-    if len(observed) == 1 and observed[0][0] == MEASURED:
-        return Cell(((observed[0][1],),))  # the most common form
-    units: list[list[float]] = []
-    confirming, lost, others = list[float](), list[int](), [0] * _KINDS
-    for code, value in observed:
-        unit, kind = divmod(code, _KINDS)
-        if kind == MEASURED:
-            units += ([] for _ in range(unit + 1 - len(units)))
-            units[unit].append(value)
-        elif kind == CONFIRMING:
-            confirming.append(value)
-        elif kind == LOST:
-            lost.append(unit)
-        else:
-            others[kind] += 1
-    measured, confirmed = tuple(map(tuple, units)), tuple(confirming)
-    return Cell(measured, confirmed, others[UNCONFIRMED], tuple(lost), others[SKIPPED])
 
 
 def counted(ranks: "Whole") -> Counts:

@@ -13,16 +13,8 @@ from ci_eval.records.model_versions import ServedModel, merged
 from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.records.trials import Place
 from ci_eval.run_files.score_cases import Cases
-from ci_eval.run_files.score_column import (
-    CONFIRMING,
-    LOST,
-    MEASURED,
-    RANKED,
-    SKIPPED,
-    UNCONFIRMED,
-    Column,
-    counted,
-)
+from ci_eval.run_files.score_cell import CONFIRMING, LOST, MEASURED, SKIPPED, UNCONFIRMED
+from ci_eval.run_files.score_column import RANKED, Column, counted
 
 if TYPE_CHECKING:
     from ci_eval.records.compared_trials import AnyTrial

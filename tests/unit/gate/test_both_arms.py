@@ -17,7 +17,7 @@ from ci_eval.gate.mean_drop import Finding
 from ci_eval.records.comparisons import Comparison
 from ci_eval.records.results import RunMeta
 from ci_eval.run.rerun import Redraw, wanted
-from ci_eval.run_files.score_column import CONFIRMING
+from ci_eval.run_files.score_cell import CONFIRMING
 from ci_eval.run_files.score_table import Columns, Past
 
 GATE = GateOptions(on_inconclusive="rerun")

@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 from support.run_language import FACTS
 
 from ci_eval.run_files.score_cases import Cases
-from ci_eval.run_files.score_cell import Cell, mean
-from ci_eval.run_files.score_column import (
+from ci_eval.run_files.score_cell import (
     CONFIRMING,
     LOST,
     MEASURED,
-    RANKED,
     SKIPPED,
     UNCONFIRMED,
-    Column,
-    mean_of,
+    Cell,
+    mean,
 )
+from ci_eval.run_files.score_column import RANKED, Column, mean_of
 
 KINDS = (MEASURED, LOST, CONFIRMING, UNCONFIRMED, SKIPPED)
 VALUES = st.sampled_from([0.0, 0.1, 0.4, 0.5, 1.0])
