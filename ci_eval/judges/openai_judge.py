@@ -176,7 +176,7 @@ class _Client:
         self._judge = judge
         self._now = context.now
         self._access = _Access.of(judge, context.env)
-        self.connection = Connection(self._connect, _close)
+        self.connection = Connection(self._connect, lambda made: made.client.close())
 
     async def answer(self, question: Question) -> Answer:
         """Make one call."""
@@ -261,7 +261,3 @@ class _Connected(NamedTuple):
     client: "AsyncOpenAI"
     create: Callable[..., Awaitable[Any]]
     """Makes a call; looked up once, because the lookup imports more modules."""
-
-
-async def _close(connected: _Connected) -> None:
-    await connected.client.close()

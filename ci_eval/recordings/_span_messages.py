@@ -36,7 +36,7 @@ class _Source(NamedTuple):
     """Role of messages that do not state it."""
 
 
-_INPUT: Final = _Source(
+INPUT: Final = _Source(
     "gen_ai.input.messages",
     {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")},
     "gen_ai.content.prompt",
@@ -44,7 +44,7 @@ _INPUT: Final = _Source(
     ("gcp.vertex.agent.llm_request", "contents"),
     "user",
 )
-_OUTPUT: Final = _Source(
+OUTPUT: Final = _Source(
     "gen_ai.output.messages",
     {"gen_ai.choice": "assistant"},
     "gen_ai.content.completion",
@@ -54,17 +54,8 @@ _OUTPUT: Final = _Source(
 )
 
 
-def inputs_of(span: Span) -> list[InvocationEvent]:
-    """Return the input messages of an agent or a model."""
-    return _messages(span, _INPUT)
-
-
-def outputs_of(span: Span) -> list[InvocationEvent]:
-    """Return the output messages, one for each choice."""
-    return _messages(span, _OUTPUT)
-
-
-def _messages(span: Span, source: _Source) -> list[InvocationEvent]:
+def messages_of(span: Span, source: _Source) -> list[InvocationEvent]:
+    """Return the input of an agent or a model, or its output, one message for each choice."""
     given = _attribute(span, source.attribute)
     if given is None:
         given = _older(span, source)

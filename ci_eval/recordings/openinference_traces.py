@@ -80,8 +80,8 @@ def step_of(span: Span) -> Step:
     return Step(
         kind=kind,
         author=text_in(span.get("agent.name")) or (span.name if kind == "agent" else ""),
-        inputs=() if is_tool else _inputs(span),
-        outputs=() if is_tool else _outputs(span),
+        inputs=() if is_tool else _messages_of(span, "input", "user", USER),
+        outputs=() if is_tool else _messages_of(span, "output", "assistant", "agent"),
         call=_call(span) if is_tool else None,
         answer=_answer(span) if is_tool else None,
         usage=_usage(span) if kind == "model" else None,
@@ -125,14 +125,9 @@ def _usage(span: Span) -> dict[str, Json]:
 # --- Messages -------------------------------------------------------------------------------
 
 
-def _inputs(span: Span) -> list[InvocationEvent]:
-    messages = _messages(span.get("llm.input_messages"), "user")
-    return messages or _value(span, "input", USER)
-
-
-def _outputs(span: Span) -> list[InvocationEvent]:
-    messages = _messages(span.get("llm.output_messages"), "assistant")
-    return messages or _value(span, "output", "agent")
+def _messages_of(span: Span, which: str, role: str, author: str) -> list[InvocationEvent]:
+    """Return the input or the output; `role` and `author` are those of an unnamed message."""
+    return _messages(span.get(f"llm.{which}_messages"), role) or _value(span, which, author)
 
 
 def _messages(given: Json, role: str) -> list[InvocationEvent]:

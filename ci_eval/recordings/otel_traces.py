@@ -7,7 +7,7 @@ from typing import Final
 from ci_eval.formats.event_lists import as_args, as_response
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._span_attributes import text_in
-from ci_eval.recordings._span_messages import inputs_of, outputs_of
+from ci_eval.recordings._span_messages import INPUT, OUTPUT, messages_of
 from ci_eval.recordings._span_tree import Kind, Step
 from ci_eval.recordings._trace_conversations import conversations
 from ci_eval.recordings._trace_spans import Span, is_openinference, names_in, read_spans
@@ -104,8 +104,8 @@ def step_of(span: Span) -> Step:
     return Step(
         kind=kind,
         author=text_in(span.get("gen_ai.agent.name")) or "",
-        inputs=inputs_of(span),
-        outputs=outputs_of(span),
+        inputs=messages_of(span, INPUT),
+        outputs=messages_of(span, OUTPUT),
         call=_call(span, name) if kind == "tool" and isinstance(name, str) else None,
         answer=_answer(span),
         usage=_usage(span) if kind == "model" else None,

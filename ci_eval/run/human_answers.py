@@ -78,7 +78,6 @@ def joined(first: Invocation, answer: Content, then: Invocation) -> Invocation:
             "creation_timestamp": first.creation_timestamp,
             "intermediate_data": InvocationEvents(invocation_events=events) if known else None,
             "app_details": first.app_details or then.app_details,
-            "finish_reason": then.finish_reason,
             "unseen": first.unseen or then.unseen,
             **{name: _sum(getattr(first, name), getattr(then, name)) for name in _SUMMED},
         }

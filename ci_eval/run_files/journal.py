@@ -229,13 +229,10 @@ class Journal:
 
     def _is_ours(self, key: TrialKey, row: Row) -> bool:
         """Return True if a line is of the same suite and code."""
-        found, ours = _origin_of(row), self._origin(key.agent)
+        ours = self._origin(key.agent)
+        found = {name: row.get(name, "") for name in ours}
         self.outdated += found != ours and found["suite"] == ours["suite"]
         return found == ours
-
-
-def _origin_of(row: Row) -> dict[str, Json]:
-    return {name: row.get(name, "") for name in ("suite", "code")}
 
 
 class _Lines:

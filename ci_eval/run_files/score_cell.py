@@ -47,19 +47,9 @@ class Cell:
         return [value for unit in self.units for value in unit]
 
     @property
-    def trials(self) -> int:
-        """The number of trials."""
-        return self.measured + self.errors + self.confirmations + self.skipped
-
-    @property
     def measured(self) -> int:
         """The number of measured values."""
         return sum(map(len, self.units))
-
-    @property
-    def applies(self) -> bool:
-        """True if something was measured, or should have been."""
-        return bool(self.measured or self.lost)
 
     @property
     def value(self) -> float | None:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from ci_eval.formats.event_lists import AGENT, USER, trajectory_events
-from ci_eval.records.cases import Content, FunctionCall, FunctionResponse, Invocation, Json
+from ci_eval.records.cases import Content, FunctionCall, Invocation, Json
 from ci_eval.text.sanitize import one_line
 
 _NAME_CHARS = 100
@@ -46,15 +46,12 @@ def _message(author: str, content: Content | None, *, calls: bool) -> Iterator[s
             if part.function_call:
                 yield _called(author, part.function_call)
             if part.function_response:
-                yield _returned(part.function_response)
+                answer = part.function_response
+                yield f"The tool {_json(answer.name)} returned {_json(answer.response)}"
 
 
 def _called(author: str, call: FunctionCall) -> str:
     return f"{_named(author)} called the tool {_json(call.name)} with {_json(call.args or {})}"
-
-
-def _returned(answer: FunctionResponse) -> str:
-    return f"The tool {_json(answer.name)} returned {_json(answer.response)}"
 
 
 def _json(value: Json) -> str:

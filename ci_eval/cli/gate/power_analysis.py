@@ -155,7 +155,7 @@ def outlook(asked: Asked, before: Baseline, of_trial: Cost) -> Outlook:
     ]
     cases = len({(e.key.agent, e.key.evalset, case) for e in groups for case in e.now})
     families = [*_families(groups, asked, cases)]
-    found = tuple(each for family in families for each in family.sensitivities())
+    found = tuple(family.sensitivity(group) for family in families for group in family.groups)
     if found and all(each.trial_sd is None for each in found):
         raise UsageError(
             "the variance of the cases is unknown: the baseline has one run, with each case "
@@ -236,11 +236,6 @@ class _Family:
         self._drifts = kind(self.groups, self.asked.gate, 0, (1 - hard_break.SHARE) * self.rate)
         self.size = self._drifts.size
 
-    def sensitivities(self) -> Iterator[Sensitivity]:
-        """Yield the detectable drop of each criterion."""
-        for group in self.groups:
-            yield self._of(group)
-
     def together(self) -> float | None:
         """Return the detectable drop if all criteria with an interval drop by the same share."""
         groups = [self.groups[number] for number in self._drifts.together]
@@ -256,7 +251,8 @@ class _Family:
             setting = replace(setting, doubts=(TOGETHER, *setting.doubts[1:]))
         return setting.detectable(self.asked.power, 1.0)
 
-    def _of(self, group: Group) -> Sensitivity:
+    def sensitivity(self, group: Group) -> Sensitivity:
+        """Return the detectable drop of one of the criteria."""
         noise = noise_of(pair.before for pair in group.pairs.values())
         setting = self._setting(group, noise or Noise(0.0, 0.0, runs=False), self.asked.repeats)
         allowed = (group.facts.max_growth or 0.0) * group.scale

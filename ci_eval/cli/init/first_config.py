@@ -90,11 +90,6 @@ def _judging(draft: Draft, unjudged: tuple[str, ...]) -> Draft:
     return replace(draft, unjudged=(*draft.unjudged, *unjudged))
 
 
-def runs_module(candidate: Candidate) -> bool:
-    """Return True if the agent runs in `ci_eval_agent.py`, a module that has to be written."""
-    return candidate.recording is None and candidate.source is None
-
-
 def _drafted(
     survey: Survey, candidate: Candidate, evalsets: Sequence[FoundEvalSet], scoring: Scoring
 ) -> Draft:

@@ -14,7 +14,7 @@ from ci_eval.cli.console import is_watched, out
 from ci_eval.cli.init import config_text
 from ci_eval.cli.init.config_text import Draft
 from ci_eval.cli.init.first_agent import Candidate, candidates
-from ci_eval.cli.init.first_config import decide, runs_module
+from ci_eval.cli.init.first_config import decide
 from ci_eval.cli.init.first_criteria import QUESTIONS, USUAL, Wanted, wanted
 from ci_eval.cli.init.repository_survey import (
     Survey,
@@ -163,7 +163,7 @@ def _to_do(names: Sequence[str], found: Survey, draft: Draft) -> Iterator[str]:
 def _beside(candidate: Candidate) -> dict[str, str]:
     """Return the files that the configuration names and that have to be written."""
     texts: dict[str, str] = {}
-    if runs_module(candidate):
+    if candidate.recording is None and candidate.source is None:
         texts[AGENT] = source("init/any_agent.py.in")
     if candidate.recording and candidate.gathered:
         texts[candidate.recording] = config_text.recording_text(candidate.gathered)

@@ -168,7 +168,7 @@ def _error(found: dict[str, Any]) -> str:
     is_error = "error" in (found.get("type"), found.get("object"))
     error = found.get("error") or (found if is_error else None)
     if not isinstance(error, dict):
-        return str(error or next((f"finish_reason {each!r}" for each in _broken_off(found)), ""))
+        return str(error or ("finish_reason 'error'" if "error" in _ends(found) else ""))
     named = [str(error.get(key, "")).lower() for key in ("code", "type", "status")]
     is_of_key = any(_OF_THE_KEY.search(each) for each in named)
     if not is_of_key and any(each.startswith(_OF_THE_REQUEST) for each in named):
@@ -181,10 +181,6 @@ def _is_last(event: dict[str, Any]) -> bool:
     if event.get("type") in (*_FINAL, "message_stop", "error"):
         return True
     return bool(event.get("promptFeedback") or event.get("error") or [*_ends(event)])
-
-
-def _broken_off(event: dict[str, Any]) -> Iterator[str]:
-    return (each for each in _ends(event) if each == "error")
 
 
 def _ends(event: dict[str, Any]) -> Iterator[str]:

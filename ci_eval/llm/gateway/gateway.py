@@ -8,6 +8,7 @@ import asyncio
 import importlib
 import logging
 import re
+import secrets
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -24,7 +25,6 @@ from ci_eval.llm.gateway.open_conversations import (
     Process,
     RefusedCallError,
     called_early,
-    new_secret,
 )
 from ci_eval.llm.gateway.providers import (
     PROVIDERS,
@@ -81,7 +81,7 @@ class Gateway:
 
     def process(self) -> Process:
         """Return a new process, with an address of its own."""
-        secret = new_secret()
+        secret = secrets.token_urlsafe(32)
         self._processes[secret] = Process(f"{self._address}/{secret}")
         return self._processes[secret]
 

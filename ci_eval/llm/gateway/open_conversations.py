@@ -7,7 +7,6 @@ started may work for others), none can be trusted, and each is repeated alone.
 """
 
 import asyncio
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -276,8 +275,3 @@ class Process:
                 each.refuse(DisturbedError(message, alone=True))
             raise RefusedCallError("models", message)
         return next(iter(self.conversations.values()), None)
-
-
-def new_secret() -> str:
-    """Return a secret that cannot be guessed."""
-    return secrets.token_urlsafe(32)
