@@ -149,20 +149,14 @@ class DataBranch:
         return ""
 
     def _fetch(self) -> None:
-        source = f"+refs/heads/{self.name}:{_REF}"
-        options = ("--depth=1", "--filter=blob:none", "--no-tags", "--no-write-fetch-head")
-        try:
-            words = ("--quiet", *options, *self.remote.fetch_options, "data", source)
-            self.scratch.run("fetch", *words, remote=True)
-        except GitError as exc:
-            if "couldn't find remote ref" not in str(exc):
-                raise
-            self.is_remote = False
-            if not self._fetch_from_clone(source):
+        of_remote = ("--depth=1", "--filter=blob:none", *self.remote.fetch_options, "data")
+        self.is_remote = self._has_fetched(*of_remote)
+        if not self.is_remote:
+            # The clone has the branch if runs were stored before the remote.
+            place = self.remote.clone
+            if not place or not self._has_fetched(*self.remote.clone_options, place):
                 self.tip, self.files = None, frozenset()
                 return
-        else:
-            self.is_remote = True
         self.tip = self.scratch.commit(_REF)
         listed = self.scratch.run("ls-tree", "-r", "-z", "--name-only", _REF)
         self.files = frozenset(listed.decode(errors="surrogateescape").split("\0")) - {""}
@@ -172,13 +166,11 @@ class DataBranch:
                 hint="set `branch` to another name",
             )
 
-    def _fetch_from_clone(self, source: str) -> bool:
-        """Fetch the branch from the clone, which has it if runs were stored before the remote."""
-        if not self.remote.clone:
-            return False
+    def _has_fetched(self, *words: str) -> bool:
+        """Fetch the branch, given options and a place; return False if the place lacks it."""
+        options = ("--quiet", "--no-tags", "--no-write-fetch-head", *words)
         try:
-            options = ("--quiet", "--no-tags", "--no-write-fetch-head", *self.remote.clone_options)
-            self.scratch.run("fetch", *options, self.remote.clone, source, remote=True)
+            self.scratch.run("fetch", *options, f"+refs/heads/{self.name}:{_REF}", remote=True)
         except GitError as exc:
             if "couldn't find remote ref" not in str(exc):
                 raise

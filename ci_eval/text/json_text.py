@@ -125,7 +125,8 @@ _MAX_DIGITS = 308
 _STRIDE = 77
 _LONG_NUMBER = re.compile("[0-9]{4}")
 """In every 77th character, a number with more digits."""
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
+_NUMBERS: Any = {"parse_constant": _no_constant, "parse_float": _finite, "parse_int": _whole}
+_DECODER = json.JSONDecoder(**_NUMBERS)
 
 
 class _DuplicateKeyError(ValueError):
@@ -139,12 +140,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_UNIQUE = json.JSONDecoder(
-    parse_constant=_no_constant,
-    parse_float=_finite,
-    parse_int=_whole,
-    object_pairs_hook=_without_duplicates,
-)
+_UNIQUE = json.JSONDecoder(**_NUMBERS, object_pairs_hook=_without_duplicates)
 _KEYS = re.compile(r'("(?:[^"\\]|\\.)*+")([ \t\r\n]*:)?|[{}]', re.DOTALL)
 """Strings, those before a colon marked, and the braces of objects."""
 
