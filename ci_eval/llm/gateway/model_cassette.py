@@ -145,7 +145,7 @@ class ModelCassette:
     def drop_partial(self) -> None:
         """Remove the trials that an earlier recording left unfinished: a new one begins."""
         if self._partial and self._own is None:
-            self._rewrite(lambda trial: trial not in self._partial)
+            self._keep(lambda trial: trial not in self._partial)
 
     def forget_begun(self) -> None:
         """Note that all trials ran to their end, those of the interrupted run included."""
@@ -267,9 +267,7 @@ class ModelCassette:
         recorded anew.
         """
         if self._is_changed and self._own is None:
-            self._file.rewrite(partial(arranged, stale=self._stale, ended=self._ended))
-            self._found.clear()
-            self.load()
+            self._rewrite(partial(arranged, stale=self._stale, ended=self._ended))
             self._is_changed = False
 
     def absorb(self, parts: Mapping[str, Path]) -> None:
@@ -295,26 +293,27 @@ class ModelCassette:
             for _, line in file.lines():
                 if CALL.match(line) or ANEW.fullmatch(line):
                     self._file.append(line)
-        self._file.rewrite(arranged)
-        self._found.clear()
-        self.load()
+        self._rewrite(arranged)
 
     def keep(self, trials: Iterable[TrialKey]) -> int:
         """Remove the calls of all other trials; return the number of removed calls."""
         kept = {digest_of_trial(each) for each in trials}
         before = len(self)
-        self._rewrite(kept.__contains__)
+        self._keep(kept.__contains__)
         return before - len(self)
 
-    def _rewrite(self, is_kept: Callable[[str], bool]) -> None:
+    def _keep(self, is_kept: Callable[[str], bool]) -> None:
         """Sort the file, and keep only the calls of some trials."""
-        self._file.rewrite(
+        self._rewrite(
             lambda lines: (
                 line
                 for line in arranged(lines)
                 if (found := CALL.match(line)) and is_kept(found[1].decode())
             )
         )
+
+    def _rewrite(self, arrange: Callable[[Iterator[bytes]], Iterable[bytes]]) -> None:
+        self._file.rewrite(arrange)
         self._found.clear()
         self.load()
 
