@@ -163,14 +163,8 @@ def _named(alike: tuple[TrialResult, ...], repeats: int) -> str:
 def _content(result: TrialResult, trace: Trace | None) -> str:
     """Return the displayed content of a trial; equal content is displayed once."""
     scores = [score.model_dump(mode="json", exclude={"judging"}) for score in result.scores]
-    turns = [
-        (
-            turn.user,
-            turn.response,
-            [(call.name, call.args, call.result) for call in turn.tool_calls],
-        )
-        for turn in (trace.invocations if trace else ())
-    ]
+    seen = trace.invocations if trace else ()
+    turns = [(turn.user, turn.response, turn.tool_calls) for turn in seen]
     return repr((result.error, scores, turns, result.output, result.cut_off))
 
 

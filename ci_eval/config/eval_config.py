@@ -46,12 +46,8 @@ M = TypeVar("M", bound=BaseModel)
 
 _OPTIONS_OF_ADK = frozenset(
     {
-        "judge_model_options",
-        "ignore_args",
-        "stop_signal",
-        "rubric_type",
-        "evaluate_intermediate_nl_responses",
-        "include_intermediate_responses_in_final",
+        *("judge_model_options", "ignore_args", "stop_signal", "rubric_type"),
+        *("evaluate_intermediate_nl_responses", "include_intermediate_responses_in_final"),
     }
 )
 _OF_SIMULATORS = {"model_configuration": "settings"}

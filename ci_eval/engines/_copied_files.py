@@ -6,17 +6,9 @@ from collections.abc import Iterator
 from fnmatch import translate
 from pathlib import Path
 
-_NEVER = re.compile(
-    "|".join(
-        map(
-            translate,
-            (
-                *(".env*", "gha-creds-*.json", ".git", ".ci-eval"),
-                *(".venv", "venv", "node_modules", "__pycache__"),
-            ),
-        )
-    )
-)
+_PRIVATE = (".env*", "gha-creds-*.json", ".git", ".ci-eval")
+_LOCAL = (".venv", "venv", "node_modules", "__pycache__")
+_NEVER = re.compile("|".join(map(translate, (*_PRIVATE, *_LOCAL))))
 """Names of files and folders that hold secrets, or that only make sense on one machine."""
 
 

@@ -161,16 +161,14 @@ class ArmDrops(Drifts):
             _against(replace(group, now=near.before), self.earlier)
             for group, near in zip(self.groups, nearest, strict=True)
         ]
-        # Each comparison is between about two days.
-        gains, drops = (
-            self._with_mean(
-                self._with_days(
-                    self._permuted(groups, self.draws), lambda each: math.sqrt(2) * each.day
-                )
-            )
-            for groups in (gained, nearest)
-        )
-        for gain, drop, least in zip(gains, drops, self._least(), strict=True):
+
+        def tests(groups: Sequence[Group]) -> list[Permuted]:
+            found = self._permuted(groups, self.draws)
+            # Each comparison is between about two days.
+            return self._with_mean(self._with_days(found, lambda each: math.sqrt(2) * each.day))
+
+        rows = zip(tests(gained), tests(nearest), self._least(), strict=True)
+        for gain, drop, least in rows:
             has_gained = gain.upper <= GAINED and gain.observed >= least
             yield has_gained and drop.lower <= limit and -drop.observed >= least
 

@@ -117,12 +117,8 @@ def _changed_sources(module: str, start: str, context: RunContext) -> str:
     if clone.top is None:
         return ""
     searched = filter(None, context.env.get("PYTHONPATH", "").split(os.pathsep))
-    folders = dict.fromkeys(
-        (
-            *(clone.folder / each for each in searched),
-            *(folder for at in (clone.folder, clone.top) for folder in (at, at / _SOURCES)),
-        )
-    )
+    own = (folder for at in (clone.folder, clone.top) for folder in (at, at / _SOURCES))
+    folders = dict.fromkeys((*(clone.folder / each for each in searched), *own))
     inside = [each for each in folders if each.resolve().is_relative_to(clone.top.resolve())]
     return listed(_changed(clone, start, sources(module, inside)), _MAX_SHOWN)
 

@@ -266,18 +266,11 @@ class _Count:
 
     def _chance(self, broken: int, confirming: int) -> float:
         # Confirming trials belong to the same run as the first round.
-        return at_least(
-            broken,
-            [
-                (
-                    many,
-                    most_probable_break(
-                        before, further + self._effective_trials(first + confirming)
-                    ),
-                )
-                for (before, further, first), many in self._trial_counts.items()
-            ],
-        )
+        chances = [
+            (many, most_probable_break(before, later + self._effective_trials(first + confirming)))
+            for (before, later, first), many in self._trial_counts.items()
+        ]
+        return at_least(broken, chances)
 
     def proven(self, *, rejected: bool) -> frozenset[str]:
         drawn = bool(self.gate.never_confirms or self.drawn)

@@ -80,17 +80,15 @@ def division(
         longest = max((each_s[place] for place in places), default=0.0)
         return round(max(sum(seconds[place] for place in places) / slots, longest), 3)
 
-    return ShardPlan(
-        manifest=manifest,
-        shards=tuple(
-            PlannedShard(
-                trials=sum(counts[place] for place in places),
-                expected_s=expected(Shard(number, total), places) if known else None,
-                cases=_by_names(places),
-            )
-            for number, places in enumerate(shards, 1)
-        ),
+    planned = (
+        PlannedShard(
+            trials=sum(counts[place] for place in places),
+            expected_s=expected(Shard(number, total), places) if known else None,
+            cases=_by_names(places),
+        )
+        for number, places in enumerate(shards, 1)
     )
+    return ShardPlan(manifest=manifest, shards=tuple(planned))
 
 
 def dealt(seconds: Mapping[Place, float], total: int, noise: float = 0.0) -> list[list[Place]]:

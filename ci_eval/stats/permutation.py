@@ -82,13 +82,11 @@ class Samples:
             cases.append(case)
             values.extend(new)
             values.extend(old)
-        return cls(
-            scope,
-            {
-                shape: (cases, np.array(values).reshape(len(cases), -1))
-                for shape, (cases, values) in kinds.items()
-            },
-        )
+        tables = {
+            shape: (cases, np.array(values).reshape(len(cases), -1))
+            for shape, (cases, values) in kinds.items()
+        }
+        return cls(scope, tables)
 
     def __len__(self) -> int:
         return sum(len(cases) for cases, _ in self.tables.values())

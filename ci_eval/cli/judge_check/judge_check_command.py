@@ -71,19 +71,13 @@ def _asked(path: Path, shown: str, config: str, wanted: str | None) -> Calibrati
     model_client.check(judging, [criterion], context)
     scores = asyncio.run(judge_verdicts.judge(labels.items, chosen, criterion, judging, context))
     usage = (each.judging for each in scores.values() if each.judging)
-    return calibrate(
-        labels,
-        [
-            judge_verdicts.verdict_of(scores[item.name], item.rubric, chosen.facts)
-            for item in labels.items
-        ],
-        Judges(
-            criterion=chosen.name,
-            models=tuple(str(each.model) for each in judging.judges(criterion)),
-            samples=judging.samples(criterion),
-        ),
-        sum(usage, JudgeUsage()),
-    )
+    verdicts = [
+        judge_verdicts.verdict_of(scores[item.name], item.rubric, chosen.facts)
+        for item in labels.items
+    ]
+    models = tuple(str(each.model) for each in judging.judges(criterion))
+    judges = Judges(criterion=chosen.name, models=models, samples=judging.samples(criterion))
+    return calibrate(labels, verdicts, judges, sum(usage, JudgeUsage()))
 
 
 def _recalled(path: Path, shown: str, run_file: Path, wanted: str | None) -> Calibration:
