@@ -233,14 +233,11 @@ def _trajectory(turn: _Turn) -> dict[str, Json]:
         return {}
     calls = turn.expected_tool_trajectory
     ids = distinct_ids([call.call_id for call in calls])
-    data = separate_lists(
-        (
-            (
-                FunctionCall(id=identity, name=call.name, args=call.args),
-                None if call.result is None else stored_result(call.result),
-            )
-            for identity, call in zip(ids, calls, strict=True)
-        ),
-        ((each.role, each.text) for each in texts),
+    asked = (
+        FunctionCall(id=identity, name=call.name, args=call.args)
+        for identity, call in zip(ids, calls, strict=True)
     )
+    results = (None if each.result is None else stored_result(each.result) for each in calls)
+    said = ((each.role, each.text) for each in texts)
+    data = separate_lists(zip(asked, results, strict=True), said)
     return {"intermediate_data": data, "unseen": not stated}

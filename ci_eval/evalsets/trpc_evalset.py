@@ -178,16 +178,13 @@ def _rubric(given: _Rubric) -> Rubric:
 
 def _invocation(turn: _Turn) -> Invocation:
     final, tools, texts = turn.final_response, turn.tools or (), turn.intermediate_responses or ()
-    data = separate_lists(
-        (
-            (
-                FunctionCall(id=identity, name=tool.name, args=as_args(tool.arguments)),
-                None if tool.result is None else as_response(tool.result),
-            )
-            for identity, tool in zip(distinct_ids([each.id for each in tools]), tools, strict=True)
-        ),
-        ((each.role or "agent", each.content) for each in texts),
+    calls = (
+        FunctionCall(id=identity, name=tool.name, args=as_args(tool.arguments))
+        for identity, tool in zip(distinct_ids([each.id for each in tools]), tools, strict=True)
     )
+    results = (None if each.result is None else as_response(each.result) for each in tools)
+    said = ((each.role or "agent", each.content) for each in texts)
+    data = separate_lists(zip(calls, results, strict=True), said)
     return Invocation(
         invocation_id=turn.invocation_id,
         user_content=Content.of_text(turn.user_content.content, role="user"),

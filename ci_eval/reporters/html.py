@@ -118,17 +118,11 @@ class Html(Reporter):
         overview, failure = self._filled(page)
         style = templates.source("report/report.css") + self._added_style
         script = templates.source("report/report.js")
-        text = html_templates.render(
-            "report/report.html.j2",
-            {"page": page, "failure": failure, "cases": len(data.index), "left_out": data.left_out},
-            markup={
-                "overview": overview,
-                "style": style,
-                "script": script,
-                "style_hash": _hash(style),
-                "script_hash": _hash(script),
-            },
-        )
+        counts = {"cases": len(data.index), "left_out": data.left_out}
+        values = {"page": page, "failure": failure, **counts}
+        markup = {"overview": overview, "style": style, "script": script}
+        markup |= {"style_hash": _hash(style), "script_hash": _hash(script)}
+        text = html_templates.render("report/report.html.j2", values, markup=markup)
         head, _, tail = text.rpartition("<!--data-->\n")
         yield f'{head.lstrip()}<script type="application/json" id="index">'
         yield from data.index.written()
@@ -154,16 +148,11 @@ def _overview(report: Report, data: CaseData) -> Overview:
     page = page_of(report, BOUNDS)
     rows = tuple(dict.fromkeys((*page.criteria.shown, *page.calm.shown, *page.measures.shown)))
     lines = {each.row.summary.group: line_of(each) for each in trends(report, rows)}
-    charted = (
-        Charted(
-            row,
-            lines.get(row.summary.group),
-            bars_of(means, row.summary.interval)
-            if (means := data.index.means(row.summary.group))
-            else None,
-        )
-        for row in rows
-    )
+    charted = []
+    for row in rows:
+        means = data.index.means(row.summary.group)
+        bars = bars_of(means, row.summary.interval) if means else None
+        charted.append(Charted(row, lines.get(row.summary.group), bars))
     return Overview(**vars(page), charted=tuple(charted))
 
 

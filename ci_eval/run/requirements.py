@@ -170,15 +170,13 @@ def _unjudged(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Prob
         found: list[UnjudgedCase] = []
         count = 0
         for case in evalset.cases() if judging else ():
-            why = next(
-                (
-                    _why_unjudged(case, criteria)
-                    for agent, criteria in judging.items()
-                    if all(each.skip_reason(case) for each in criteria.values())
-                    and not allows_unjudged(config.gate, agent, name, case.eval_id)
-                ),
-                "",
+            reasons = (
+                _why_unjudged(case, criteria)
+                for agent, criteria in judging.items()
+                if all(each.skip_reason(case) for each in criteria.values())
+                and not allows_unjudged(config.gate, agent, name, case.eval_id)
             )
+            why = next(reasons, "")
             count += bool(why)
             if why and len(found) < MAX_LINES:
                 where = f"case {case.eval_id!r}"

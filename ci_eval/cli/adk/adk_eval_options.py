@@ -90,15 +90,12 @@ def agent_of(options: Options, context: RunContext) -> dict[str, Json]:
 
     As with `adk eval`, it gets our own environment, without the job's token and the like.
     """
+    on, off = _listed(options.enable), _listed(options.disable)
     return {
         "adk": options.agent,
         "interpreter": options.interpreter or interpreter_of(options.folder, context),
         "env": {"*": None},
-        "features": {
-            name: is_enabled
-            for names, is_enabled in ((options.enable, True), (options.disable, False))
-            for name in _listed(names)
-        },
+        "features": {**dict.fromkeys(on, True), **dict.fromkeys(off, False)},
     }
 
 

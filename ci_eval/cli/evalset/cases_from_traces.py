@@ -148,15 +148,12 @@ def now_expecting(case: EvalCase, recording: Recording) -> EvalCase:
             f"the case {case.eval_id!r} has other user messages than the recording",
             hint="pass the whole case with --file instead",
         )
-    changes: dict[str, Any] = {
-        "conversation": tuple(
-            _expectation(turn).model_copy(
-                update={name: getattr(before, name) for name in ("invocation_id", "rubrics")}
-                | {"user_content": before.user_content}
-            )
-            for before, turn in zip(case.conversation, turns, strict=True)
-        )
-    }
+    kept = ("invocation_id", "rubrics", "user_content")
+    conversation = (
+        _expectation(turn).model_copy(update={name: getattr(before, name) for name in kept})
+        for before, turn in zip(case.conversation, turns, strict=True)
+    )
+    changes: dict[str, Any] = {"conversation": tuple(conversation)}
     if case.final_session_state:
         state = recording.final_state or {}
         missing = [name for name in case.final_session_state if name not in state]
