@@ -81,7 +81,9 @@ def read(text: str, rubrics: Sequence[Rubric]) -> Votes:
             raise UnreadableError(f"it holds two verdicts on {name!r}, and they differ")
     if not votes:
         names = ", ".join(repr(name) for name in list(by_id)[:5])
-        raise UnreadableError(f"it holds no verdict, `yes` or `no`, on the rubrics {names}")
+        is_in_text = _line("Verdict").search(text) and not _ONLY_BLOCKS.fullmatch(answer_text(text))
+        where = " outside of other text" if is_in_text else ""
+        raise UnreadableError(f"it holds no verdict, `yes` or `no`, on the rubrics {names}{where}")
     return votes
 
 

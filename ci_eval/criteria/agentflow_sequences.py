@@ -1,5 +1,6 @@
 """AgentFlow's measures of the tool calls and visited nodes of a case, each as one sequence."""
 
+import itertools
 from abc import abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
@@ -22,8 +23,9 @@ _ENDS: Final = frozenset({_END, "END"})
 class Sequenced(AgentFlowCriterion):
     """A measure of a whole case, with the steps of all its turns in one sequence.
 
-    The value is computed over all invocations that state an expectation, joined into one sequence;
-    the others are skipped.  The values of single invocations are shown, but not averaged.
+    The value is computed over all invocations that state an expectation, joined into one sequence.
+    The others are skipped; with observed semantics, their steps count, as in the package, if any
+    invocation states an expectation.  The values of single invocations are shown, but not averaged.
     """
 
     needs_reference = True
@@ -36,19 +38,19 @@ class Sequenced(AgentFlowCriterion):
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score all invocations as one sequence, and each by itself."""
         every = list(pairs(case, trace))
-        turns = [pair for pair in every if self.measures(case, pair[0])]
-        if not turns:
+        stated = [self.measures(case, expected) for expected, _ in every]
+        if not any(stated):
             return self.scored(None, reason=self.unstated(case) or "has no invocation")
-        unseen = [self.done(actual) is None for _, actual in turns]
+        sides = [(self.done(expected), self.done(actual)) for expected, actual in every]
+        counted = sides if self.semantics == "observed" else [*itertools.compress(sides, stated)]
+        unseen = [actual is None for _, actual in counted]
         if all(unseen) or (any(unseen) and not self.may_be_left_out):
             return self.unscored(Status.ERROR, f"the agent did not report {self.unseen}")
-        sides = [(self.done(expected) or (), self.done(actual) or ()) for expected, actual in turns]
-        wanted = [item for expected, _ in sides for item in expected]
-        done = [item for _, actual in sides for item in actual]
-        values = iter([self.compare(*each) for each in sides])
+        wanted = [item for expected, _ in counted for item in expected or ()]
+        done = [item for _, actual in counted for item in actual or ()]
         parts = [
-            self._part(next(values) if self.measures(case, expected) else None)
-            for expected, _ in every
+            self._part(self.compare(expected or (), actual or ()) if is_stated else None)
+            for (expected, actual), is_stated in zip(sides, stated, strict=True)
         ]
         return self.scored(self.compare(wanted, done), parts, evidence=self.shown(wanted, done))
 
@@ -93,9 +95,11 @@ class ToolTrajectory(OfToolCalls):
     """Whether the tool calls of a case match the expected ones: 1 or 0, or the matching share.
 
     The calls of all invocations are one sequence; despite the name, nothing is averaged.
+    Invocations that do not state the expected calls are left out.
     Observed semantics: always a share of the expected calls.  `EXACT` compares position by
     position, and calls after the last expected one cost nothing; `IN_ORDER` ends at the first
-    missing call; an expected call without arguments matches any.
+    missing call; an expected call without arguments matches any.  Invocations are left out only if
+    none of the case states the expected calls.
     """
 
     aliases = ("trajectory", "trajectory_match")
@@ -137,8 +141,10 @@ class ToolNameMatch(OfToolCalls):
 
     The value is the number of tools that are both expected and called, divided by the number of
     tools that are one or the other; 1 if there are none.  Order, arguments and repetitions do not
-    matter.  Observed semantics: the share of expected calls that can be paired with a call of the
-    same name; if no call is expected, 1 without calls and 0.5 with some.
+    matter.  Invocations that do not state the expected calls are left out.  Observed semantics:
+    the share of expected calls that can be paired with a call of the same name; if no call is
+    expected, 1 without calls and 0.5 with some.  Invocations are left out only if none of the case
+    states the expected calls.
     """
 
     aliases = ("tool_name_match",)

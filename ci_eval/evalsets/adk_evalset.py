@@ -197,8 +197,12 @@ def note_silence(notes: Notes, loc: Loc) -> None:
 
 def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") -> None:
     """Warn of likely mistakes; `turns` is the file's name for the conversation."""
+    known = EvalCase.model_fields.keys() - {"line", "of_adk"}
     for name in case.model_extra or {}:
-        ending = did_you_mean(name, [field for field in EvalCase.model_fields if field != "line"])
+        if name in known:
+            notes.warning("is given twice, in two spellings, and ignored in this one", (name,))
+            continue
+        ending = did_you_mean(name, known)
         if ending.startswith("."):
             notes.warning(f"unknown key, ignored{ending}", (name,))
     if case.conversation is not None and not case.conversation:

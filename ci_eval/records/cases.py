@@ -389,7 +389,7 @@ class EvalCase(AdkRecord):
     """Whether a resumed agent continues with the answers instead of ending with them."""
     line: int | None = Field(default=None, exclude=True)
     """First line of the case in its file; not part of the data."""
-    of_adk: bool = Field(default=False, exclude=True)
+    of_adk: bool = Field(default=False, exclude=True, alias="of_adk")
     """Whether it comes from a file in ADK's own format, for which ADK scores missing expectations,
     too; not part of the data."""
 

@@ -246,6 +246,16 @@ def test_a_turn_that_does_not_state_its_calls_is_left_out(
     assert scored(model, [""], ["a"]).value == 0.0
 
 
+@pytest.mark.parametrize("model", [ToolNameMatch, ToolTrajectory])
+def test_the_package_also_compares_calls_of_turns_that_state_none(model: type[OfToolCalls]) -> None:
+    expected: list[Calls] = ["a", None, "b"]
+
+    score = scored(model, expected, ["", "a", "b"], semantics="observed")
+    assert (score.value, [part.value for part in score.invocations]) == (1.0, [0.0, None, 1.0])
+    assert scored(model, expected, ["", "a", "b"]).value != 1.0
+    assert scored(ToolTrajectory, expected, ["a", "c", "b"], semantics="observed").value == 0.5
+
+
 # --- Options --------------------------------------------------------------------------------
 
 

@@ -307,6 +307,19 @@ def test_unknown_keys_of_a_case_are_warned_of_where_they_look_misspelt(tmp_path:
     ]
 
 
+def test_a_key_of_a_case_in_two_spellings_is_warned_of(tmp_path: Path) -> None:
+    text = in_lines('{"eval_id": "a", "evalId": "b", "conversation": [{"user_content": {}}]}')
+    (found,) = said(tmp_path, text)
+    assert found.startswith("warning: 2: eval_cases[0].eval_id: is given twice, in two spellings")
+
+
+@pytest.mark.parametrize("key", ["of_adk", "ofAdk", "line"])
+def test_no_key_of_a_case_says_where_it_comes_from(tmp_path: Path, key: str) -> None:
+    case = only(tmp_path, {**CASE, key: 0})
+
+    assert (case.of_adk, case.line) == (True, 1)
+
+
 def test_an_expected_call_without_arguments_is_warned_of(tmp_path: Path) -> None:
     text = in_lines(
         '{"eval_id": "a", "conversation": [',
