@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field
+from pydantic.alias_generators import to_camel
 
 from ci_eval.evalsets._evalset_reading import (
     ADK_RESPONSES,
@@ -22,7 +23,7 @@ from ci_eval.evalsets.trpc_evalset import TrpcAgentGo
 from ci_eval.formats.agents_cli_cases import is_agents_cli
 from ci_eval.formats.known_formats import first_object
 from ci_eval.plugins.points import evalset
-from ci_eval.records.cases import EvalCase, Json, Record, Rubric
+from ci_eval.records.cases import OWN_FIELDS, EvalCase, Json, Record, Rubric
 from ci_eval.records.stated_expectations import SILENCE, states
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.suggest import did_you_mean
@@ -37,6 +38,7 @@ _HEADER = {
 }
 """The keys of the file, with the type of each that is checked."""
 _CONTENTS = {"user_content": "user", "final_response": "model"}
+_OWN_KEYS = {*OWN_FIELDS, *map(to_camel, OWN_FIELDS)}
 OLD_KEYS = ("query", "reference", "expected_tool_use", "expected_intermediate_agent_responses")
 """Keys of a turn that only ADK's older formats use."""
 
@@ -124,6 +126,9 @@ def _converted_turn(turn: Any, notes: Notes, loc: Loc) -> Any:
     """Return an invocation with the keys of older formats converted."""
     if not isinstance(turn, dict):
         return turn
+    if own := [key for key in turn if key in _OWN_KEYS]:
+        message = f"{', '.join(map(repr, own))} of ci-eval, which ADK refuses here"
+        notes.problems.add(message, *notes.spot(loc), severity="warning", adk_refuses=True)
     texts = [key for key in _CONTENTS if isinstance(turn.get(key), str)]
     old = [key for key in OLD_KEYS if key in turn]
     if not old and not texts:

@@ -232,6 +232,10 @@ class ToolCall(NamedTuple):
     """The tool's result; `None` if not recorded."""
 
 
+OWN_FIELDS = frozenset({"cost_usd", "nodes", "waits_for", "finish_reason", "metered", "unseen"})
+"""The fields of invocations that are not ADK's, which refuses them."""
+
+
 class Invocation(AdkRecord):
     """One user message and everything up to the final response, expected or observed."""
 
@@ -249,7 +253,7 @@ class Invocation(AdkRecord):
     tool_duration: Seconds | None = None
     """Seconds of `duration` during which a tool but no model was running."""
 
-    # The fields below are ours; ADK does not have them.
+    # The fields below are our own, `OWN_FIELDS`.
     cost_usd: Total | None = None
     """Cost of the models, if the agent reports it."""
     nodes: tuple[str, ...] | None = None

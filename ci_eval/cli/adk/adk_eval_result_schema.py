@@ -15,7 +15,7 @@ from ci_eval.cli.adk.adk_eval_score_details import Details, details_of, overall_
 from ci_eval.criteria.adk_custom_metric import CustomMetric
 from ci_eval.formats.event_lists import trajectory_events
 from ci_eval.plugins.criterion import AnyCriterion
-from ci_eval.records.cases import Content, EvalCase, Invocation, Json, Record, Status
+from ci_eval.records.cases import OWN_FIELDS, Content, EvalCase, Invocation, Json, Record, Status
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Recording
 
@@ -77,9 +77,6 @@ def _events(invocation: Invocation, app: str) -> Iterator[Event]:
 
 # --- Results ----------------------------------------------------------------------------------
 
-_OURS = {"cost_usd", "nodes", "waits_for", "finish_reason", "unseen"}
-"""Fields of invocations that ADK rejects."""
-
 
 class EvalStatus(IntEnum):
     """Status of a metric, an invocation or a case, in ADK's numbers."""
@@ -130,7 +127,8 @@ class CaseResult(Record):
 
     def as_json(self) -> str:
         """Return the result as one line of ADK's JSON."""
-        invocations = {"actual_invocation": _OURS, "expected_invocation": _OURS}
+        own = {*OWN_FIELDS}
+        invocations = {"actual_invocation": own, "expected_invocation": own}
         left_out = {"eval_metric_result_per_invocation": {"__all__": invocations}}
         return self.model_dump_json(exclude_none=True, exclude=left_out)
 

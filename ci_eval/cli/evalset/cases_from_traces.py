@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins import points
 from ci_eval.records.cases import (
+    OWN_FIELDS,
     EvalCase,
     IntermediateData,
     Invocation,
@@ -18,16 +19,8 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.trials import Recording, Try
 from ci_eval.run_files.recorded_lines import RecordedLine, recorded_lines
 
-MEASURED = (
-    "duration",
-    "model_duration",
-    "tool_duration",
-    "cost_usd",
-    "app_details",
-    "waits_for",
-    "finish_reason",
-    "unseen",
-)
+_OF_ADK = {"duration", "model_duration", "tool_duration", "app_details"}
+MEASURED = _OF_ADK | OWN_FIELDS - {"nodes"}
 """Fields of an invocation that describe a single run, not an expectation."""
 _MEASURED_OF_EVENTS = ("usage_metadata", "model_version", "system_fingerprint")
 

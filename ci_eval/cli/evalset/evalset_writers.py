@@ -14,7 +14,15 @@ from ci_eval.cli.evalset.conversion_losses import call_ids
 from ci_eval.cli.evalset.readable_yaml import yaml_text
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.plugins.plugin import Syntax
-from ci_eval.records.cases import Content, EvalCase, IntermediateData, Invocation, Json, Rubric
+from ci_eval.records.cases import (
+    OWN_FIELDS,
+    Content,
+    EvalCase,
+    IntermediateData,
+    Invocation,
+    Json,
+    Rubric,
+)
 from ci_eval.records.errors import UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.scenario_settings import of_metadata
@@ -22,15 +30,11 @@ from ci_eval.records.stated_expectations import states
 
 # --- ADK --------------------------------------------------------------------------------------
 
-_NOT_ADKS = {
-    "conversation": {"__all__": {"nodes", "cost_usd", "waits_for", "finish_reason", "unseen"}}
-}
-"""Our own fields, in places where ADK rejects unknown fields."""
-
 
 def adk_case(case: EvalCase) -> dict[str, Json]:
     """Return `case` as ADK writes it: without fields that are missing or have their default."""
-    found = case.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_ADKS)
+    own = {"conversation": {"__all__": {*OWN_FIELDS}}}
+    found = case.model_dump(mode="json", exclude_defaults=True, exclude=own)
     return found | _canned(case)
 
 

@@ -313,6 +313,16 @@ def test_a_key_of_a_case_in_two_spellings_is_warned_of(tmp_path: Path) -> None:
     assert found.startswith("warning: 2: eval_cases[0].eval_id: is given twice, in two spellings")
 
 
+def test_our_own_keys_of_a_turn_are_read_although_adk_refuses_them(tmp_path: Path) -> None:
+    case = turn(nodes=["a"], costUsd=0.1)
+    where = "eval_cases[0].conversation[0]"
+    assert said(tmp_path, evalset(case)) == [
+        f"warning: 1: {where}: 'nodes', 'costUsd' of ci-eval, which ADK refuses here"
+    ]
+    (found,) = only(tmp_path, case).conversation or ()
+    assert (found.nodes, found.cost_usd) == (("a",), 0.1)
+
+
 @pytest.mark.parametrize("key", ["of_adk", "ofAdk", "line"])
 def test_no_key_of_a_case_says_where_it_comes_from(tmp_path: Path, key: str) -> None:
     case = only(tmp_path, {**CASE, key: 0})

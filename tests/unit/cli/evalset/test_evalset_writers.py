@@ -71,13 +71,14 @@ def test_adks_format_is_written_as_adk_writes_it():
 
 
 def test_what_adk_would_refuse_is_left_out_and_said():
-    visited = {**turn("Hi", "Hi"), "nodes": ["MAIN"], "cost_usd": 0.5}
+    visited = {**turn("Hi", "Hi"), "nodes": ["MAIN"], "cost_usd": 0.5, "metered": {"calls": 1}}
     before = cases({"eval_id": "a", "conversation": [visited]})
     after = reread("adk", *[case.model_dump() for case in before])
 
     assert lost(before, after) == [
         "the format 'adk' does not keep 'conversation[].cost_usd' of 'a'",
         "the format 'adk' does not keep 'conversation[].nodes' of 'a'",
+        "the format 'adk' does not keep 'conversation[].metered' of 'a'",
     ]
 
 
