@@ -215,10 +215,12 @@ class _Gate:
         before, now = plain(delta.baseline), plain(delta.value)
         if delta.outcome != "regressed":
             return f" from {before} to {now}"
-        is_cost = any(each.group == delta.group and each.better == "lower" for each in self.groups)
-        loss = delta.effect if is_cost else -delta.effect
+        own = [each for each in self.groups if each.group == delta.group]
+        loss = delta.effect if any(each.better == "lower" for each in own) else -delta.effect
         if loss > 0 and before != now:
-            return f" by {plain(loss)}, from {before}"
+            # Missing values count as the best possible ones.
+            least = "at least " * any(each.incomplete for each in own)
+            return f" by {least}{plain(loss)}, from {before}"
         return f" in single cases (mean {before} → {now})"
 
     def _together(self, comparison: Comparison) -> Iterator[Reason]:

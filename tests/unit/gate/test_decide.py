@@ -346,6 +346,13 @@ def test_a_regression_blocks_and_names_its_cases():
     assert message.endswith("these cases always scored the same before ('x')")
 
 
+def test_where_values_are_missing_a_regression_is_at_least_what_the_others_show():
+    found = verdict("x 0\ny 1\nz error", SOLID, SOLID)
+
+    (message,) = said(found, "blocks")
+    assert message.startswith("c on e with a regressed by at least 0.333, from 1.000: ")
+
+
 def test_a_case_that_breaks_while_others_improve_is_no_drop_of_the_mean():
     found = verdict("x 0\ny 1\nz 1", "x 1\ny 0\nz 0", "x 1\ny 0\nz 0")
 
