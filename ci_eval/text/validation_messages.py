@@ -87,7 +87,7 @@ def read_as(model: type[M], value: Any, refuse: Callable[[str, Loc], None]) -> M
         return model.model_validate(value)
     except ValidationError as exc:
         for loc, message in explain(exc, model):
-            refuse(message, loc)
+            refuse(message, existing(value, loc)[0])
         return None
 
 

@@ -565,9 +565,9 @@ def test_what_a_human_answers_is_read_in_both_spellings(tmp_path: Path, name: st
 @pytest.mark.parametrize(
     ("name", "value", "where"),
     [
-        ("human_answers", {"approve": {}}, "approve[0]"),
+        ("human_answers", {"approve": {}}, "approve"),
         ("humanAnswers", {"approve": [{"error": "no", "result": 1}]}, "approve[0]"),
-        ("tool_mocks", {"tools": {"find": {}}}, "tools.find[0]"),
+        ("tool_mocks", {"tools": {"find": {}}}, "tools.find"),
         ("toolMocks", {"tools": {"find": [{"result": 1}, {"args": {}}]}}, "tools.find[1]"),
     ],
 )
