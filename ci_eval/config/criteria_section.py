@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ci_eval.config import presets
 from ci_eval.config.config_document import DocumentReader
+from ci_eval.config.config_schema import ConfigFile
 from ci_eval.config.criterion_names import Dialect, resolve, surprising
 from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
 from ci_eval.config.python_files import PythonFile, absent_file, as_json, not_run, python_file
@@ -89,6 +90,9 @@ class _Reader(DocumentReader):
         """Read the criterion with the user's name `name`."""
         loc: Loc = ("criteria", name)
         given = as_options(spec)
+        if name in ConfigFile.model_fields and "use" not in (given or ()):
+            self.problem("is no criterion: move this key to the top level of the file", loc)
+            return
         if given is None:
             message = f"expected a threshold or options, found {describe(spec)}{as_number(spec)}"
             self.problem(message, loc)

@@ -252,8 +252,7 @@ class Invocation(AdkRecord):
     """Seconds of `duration` during which a model was running."""
     tool_duration: Seconds | None = None
     """Seconds of `duration` during which a tool but no model was running."""
-
-    # The fields below are our own, `OWN_FIELDS`.
+    # Our own fields:
     cost_usd: Total | None = None
     """Cost of the models, if the agent reports it."""
     nodes: tuple[str, ...] | None = None
@@ -297,10 +296,8 @@ class Invocation(AdkRecord):
         if isinstance(data, IntermediateData):
             return list(data.tool_uses), list(data.tool_responses)
         parts = [part for event in self.events or () for part in event.parts]
-        return (
-            [part.function_call for part in parts if part.function_call is not None],
-            [part.function_response for part in parts if part.function_response is not None],
-        )
+        calls = [part.function_call for part in parts if part.function_call]
+        return calls, [part.function_response for part in parts if part.function_response]
 
 
 class SessionInput(AdkRecord):
@@ -392,10 +389,9 @@ class EvalCase(AdkRecord):
     rerun_on_resume: bool = False
     """Whether a resumed agent continues with the answers instead of ending with them."""
     line: int | None = Field(default=None, exclude=True)
-    """First line of the case in its file; not part of the data."""
+    """First line of the case in its file; not data."""
     of_adk: bool = Field(default=False, exclude=True, alias="of_adk")
-    """Whether it comes from a file in ADK's own format, for which ADK scores missing expectations,
-    too; not part of the data."""
+    """Whether it is from ADK's own format, for which missing expectations count; not data."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:

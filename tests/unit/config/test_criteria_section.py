@@ -17,6 +17,7 @@ from ci_eval.text.yaml_files import parse_yaml
 
 Read = tuple[dict[str, AnyCriterion], list[str]]
 KNOWN = sorted(set(bare_names()))
+MISPLACED = "is no criterion: move this key to the top level of the file"
 UNKNOWN = f"unknown criterion; known: {', '.join(KNOWN[:20])} and {len(KNOWN) - 20} more"
 
 
@@ -146,6 +147,12 @@ def test_a_tier_without_a_limit_is_warned_of(tmp_path: Path, options: str, warne
             "criteria.own.use: unknown criterion. Did you mean 'response_match_score'?",
         ),
         ("own: {use: 5, threshold: 1}", f"criteria.own.use: {UNKNOWN}"),
+        ("dialect: adk", f"criteria.dialect: {MISPLACED}"),
+        ("judge: {samples: 3}", f"criteria.judge: {MISPLACED}"),
+        (
+            "run: {use: respnse_match_score}",
+            "criteria.run.use: unknown criterion. Did you mean 'response_match_score'?",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
