@@ -9,6 +9,7 @@ import io
 import json
 import os
 import random
+import secrets
 import subprocess
 import sys
 import urllib.request
@@ -102,7 +103,8 @@ class Adk:
         self._python = os.environ.get(PYTHONS[version], "")
         if not self._python:
             pytest.skip(f"{PYTHONS[version]} names no Python with google-adk {version}")
-        self.bucket = f"kept-{version}"
+        # pytest may set the fixture up twice.
+        self.bucket = f"kept-{version}-{secrets.token_hex(4)}"
         self._url = url
         make_bucket(url, self.bucket)
 
