@@ -71,6 +71,9 @@ def read_criteria(
     return Criteria(found, reader.problems, reader.file, reader.not_run)
 
 
+_MISPLACED = "is no criterion: move this key to the top level of the file"
+
+
 class _Reader(DocumentReader):
     def __init__(
         self, document: Document, context: RunContext, python: UnderPython | EvalConfigFile | None
@@ -90,12 +93,10 @@ class _Reader(DocumentReader):
         """Read the criterion with the user's name `name`."""
         loc: Loc = ("criteria", name)
         given = as_options(spec)
-        if name in ConfigFile.model_fields and "use" not in (given or ()):
-            self.problem("is no criterion: move this key to the top level of the file", loc)
-            return
+        is_misplaced = name in ConfigFile.model_fields
         if given is None:
             message = f"expected a threshold or options, found {describe(spec)}{as_number(spec)}"
-            self.problem(message, loc)
+            self.problem(_MISPLACED if is_misplaced else message, loc)
             return
         named, named_at = name, loc
         if "use" in given:
@@ -103,7 +104,7 @@ class _Reader(DocumentReader):
         try:
             model = resolve(named, dialect)
         except UnknownPluginError as exc:
-            self.problem(str(exc), named_at)
+            self.problem(_MISPLACED if is_misplaced and named_at == loc else str(exc), named_at)
             return
         if remark := surprising(named, model, dialect):
             self.problem(remark, named_at, severity="warning")

@@ -82,8 +82,8 @@ def read(text: str, rubrics: Sequence[Rubric]) -> Votes:
     if not votes:
         names = ", ".join(repr(name) for name in list(by_id)[:5])
         is_in_text = _line("Verdict").search(text) and not _ONLY_BLOCKS.fullmatch(answer_text(text))
-        where = " outside of other text" if is_in_text else ""
-        raise UnreadableError(f"it holds no verdict, `yes` or `no`, on the rubrics {names}{where}")
+        why = "; verdicts within other text do not count" if is_in_text else ""
+        raise UnreadableError(f"it holds no verdict, `yes` or `no`, on the rubrics {names}{why}")
     return votes
 
 

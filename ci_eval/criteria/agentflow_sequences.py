@@ -98,8 +98,8 @@ class ToolTrajectory(OfToolCalls):
     Invocations that do not state the expected calls are left out.
     Observed semantics: always a share of the expected calls.  `EXACT` compares position by
     position, and calls after the last expected one cost nothing; `IN_ORDER` ends at the first
-    missing call; an expected call without arguments matches any.  Invocations are left out only if
-    none of the case states the expected calls.
+    missing call; an expected call without arguments matches any.  If any invocation of a case
+    states the expected calls, the calls of all of them are compared.
     """
 
     aliases = ("trajectory", "trajectory_match")
@@ -143,8 +143,8 @@ class ToolNameMatch(OfToolCalls):
     tools that are one or the other; 1 if there are none.  Order, arguments and repetitions do not
     matter.  Invocations that do not state the expected calls are left out.  Observed semantics:
     the share of expected calls that can be paired with a call of the same name; if no call is
-    expected, 1 without calls and 0.5 with some.  Invocations are left out only if none of the case
-    states the expected calls.
+    expected, 1 without calls and 0.5 with some.  If any invocation of a case states the expected
+    calls, the calls of all of them are compared.
     """
 
     aliases = ("tool_name_match",)

@@ -38,7 +38,7 @@ _HEADER = {
 }
 """The keys of the file, with the type of each that is checked."""
 _CONTENTS = {"user_content": "user", "final_response": "model"}
-_OWN_KEYS = {*OWN_FIELDS, *map(to_camel, OWN_FIELDS)}
+_OWN_KEYS = OWN_FIELDS.union(map(to_camel, OWN_FIELDS))
 OLD_KEYS = ("query", "reference", "expected_tool_use", "expected_intermediate_agent_responses")
 """Keys of a turn that only ADK's older formats use."""
 
@@ -127,7 +127,8 @@ def _converted_turn(turn: Any, notes: Notes, loc: Loc) -> Any:
     if not isinstance(turn, dict):
         return turn
     if own := [key for key in turn if key in _OWN_KEYS]:
-        message = f"{', '.join(map(repr, own))} of ci-eval, which ADK refuses here"
+        names = ", ".join(map(repr, own))
+        message = f"ADK refuses the file because of {names}, which only ci-eval knows"
         notes.problems.add(message, *notes.spot(loc), severity="warning", adk_refuses=True)
     texts = [key for key in _CONTENTS if isinstance(turn.get(key), str)]
     old = [key for key in OLD_KEYS if key in turn]
@@ -205,7 +206,7 @@ def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") 
     known = EvalCase.model_fields.keys() - {"line", "of_adk"}
     for name in case.model_extra or {}:
         if name in known:
-            notes.warning("is given twice, in two spellings, and ignored in this one", (name,))
+            notes.warning("is given in two spellings; this one is ignored", (name,))
             continue
         ending = did_you_mean(name, known)
         if ending.startswith("."):

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterable
+from types import MappingProxyType
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.exemptions import Excuses, allows_unjudged, excused
 from ci_eval.records.cases import Status
 from ci_eval.records.comparisons import GroupKey
-from ci_eval.records.findings import GroupSummary, Named, Outcomes, Totals
+from ci_eval.records.findings import CaseOutcomes, GroupSummary, Named, Totals
 from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.records.trials import Place
 from ci_eval.run_files.score_cell import LOST, MEASURED, best_of, worst_of
@@ -18,19 +19,20 @@ MAX_UNJUDGED = 100
 """Maximum number of unjudged cases that a report lists."""
 
 
-def summarise(meta: RunMeta, columns: Columns, gate: GateOptions) -> tuple[GroupSummary, ...]:
+def summarise(
+    meta: RunMeta, columns: Columns, exempt: Excuses = MappingProxyType({})
+) -> tuple[GroupSummary, ...]:
     """Count the outcomes of the cases for each criterion, evalset and agent."""
-    excuses = excused(meta, gate, columns)
-    return tuple(_group(meta, key, columns, excuses) for key in columns.group_keys())
+    return tuple(_group(meta, key, columns, exempt) for key in columns.group_keys())
 
 
-def _group(meta: RunMeta, key: GroupKey, columns: Columns, excuses: Excuses) -> GroupSummary:
+def _group(meta: RunMeta, key: GroupKey, columns: Columns, exempt: Excuses) -> GroupSummary:
     facts, name = meta.criteria[key.criterion], (key.agent, key.evalset, key.criterion)
-    column, exempt = columns.groups[name], excuses.get(name)
+    column, left_out = columns.groups[name], exempt.get(name)
     return GroupSummary(
         group=key,
         **dict(_outcomes(column, facts)),
-        without_exempt=_outcomes(column.without(exempt), facts) if exempt else None,
+        without_exempt=_outcomes(column.without(left_out), facts) if left_out else None,
         threshold=facts.threshold,
         informational=facts.informational,
         tier=facts.tier,
@@ -39,8 +41,8 @@ def _group(meta: RunMeta, key: GroupKey, columns: Columns, excuses: Excuses) -> 
     )
 
 
-def _outcomes(column: Column, facts: CriterionFacts) -> Outcomes:
-    return Outcomes(
+def _outcomes(column: Column, facts: CriterionFacts) -> CaseOutcomes:
+    return CaseOutcomes(
         **dict(column.ended(facts)),
         incomplete=len(column.lacking(facts)),
         value=mean_of(column),

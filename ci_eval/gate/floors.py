@@ -186,8 +186,8 @@ def of_means(
         floor = None if required is None else mean(group, required, allowed)
         name, lost = named(group.group), counted(group.incomplete, "case")
         if floor and floor.missed and group.value is not None:
-            left_out = [lost] * bool(group.errors)
-            left_out += [counted(exempt, "exempt case")] * bool(exempt)
+            left_out = [lost] if group.errors else []
+            left_out += [counted(exempt, "exempt case")] if exempt else []
             without = f" without {' and '.join(left_out)}" if left_out else ""
             value = score(group.value, required)
             said = f"{name} has a mean of {value}{without}, required {exact(required)}"

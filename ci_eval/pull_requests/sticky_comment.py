@@ -143,9 +143,15 @@ class _Writer:
         fresh = [each for each in there if any(one.commit == newest for one in found[each.id])]
         main = self._main(there, fresh)
         others = [each for each in there if each != main]
-        every = [*await self._overwritten(main), *self.seen]
-        every += (one for each in others for one in found[each.id])
-        sections = merged([*every, *(found[main.id] if main else ()), *self.said])
+        sections = merged(
+            [
+                *await self._overwritten(main),
+                *self.seen,
+                *(one for each in others for one in found[each.id]),
+                *(found[main.id] if main else ()),
+                *self.said,
+            ]
+        )
         self.seen = sections
         is_update = self.options.mode == "update"
         return _View(

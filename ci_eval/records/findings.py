@@ -21,7 +21,7 @@ class Counts(Stored):
     skipped: Count = 0
 
 
-class Outcomes(Counts):
+class CaseOutcomes(Counts):
     """What one criterion found in cases of one evalset with one agent."""
 
     incomplete: Count = 0
@@ -32,11 +32,11 @@ class Outcomes(Counts):
     """The lowest and highest possible mean over all cases; `None` if unbounded or inapplicable."""
 
 
-class GroupSummary(Outcomes):
+class GroupSummary(CaseOutcomes):
     """One criterion on one evalset with one agent, over all its cases."""
 
     group: GroupKey
-    without_exempt: Outcomes | None = None
+    without_exempt: CaseOutcomes | None = None
     """The same over the cases that count for the gate; `None` if no case is exempt."""
     threshold: Value | None = None
     informational: bool = False

@@ -138,7 +138,7 @@ def compare_and_decide(
         weakened = tuple(dict.fromkeys([*loosened(meta, baseline.runs[0].meta), *weakened]))
         meta = meta.model_copy(update={"weakened": weakened})
     exempt = excused(meta, gate, tally.columns)
-    groups = _groups(meta, tally, gate)
+    groups = _groups(meta, tally, exempt)
     totals = tally.totals(count_cases(meta, tally.columns, gate), meta)
     verdict = decide(
         gate,
@@ -168,11 +168,11 @@ def compare_and_decide(
     )
 
 
-def _groups(meta: RunMeta, tally: Tally, gate: GateOptions) -> tuple[GroupSummary, ...]:
+def _groups(meta: RunMeta, tally: Tally, exempt: Excuses) -> tuple[GroupSummary, ...]:
     """Return the summary of each group, with the usage of its judges."""
     return tuple(
         each.model_copy(update={"judging": tally.judging.get(each.group, each.judging)})
-        for each in summarise(meta, tally.columns, gate)
+        for each in summarise(meta, tally.columns, exempt)
     )
 
 

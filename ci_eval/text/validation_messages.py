@@ -87,7 +87,9 @@ def read_as(model: type[M], value: Any, refuse: Callable[[str, Loc], None]) -> M
         return model.model_validate(value)
     except ValidationError as exc:
         for loc, message in explain(exc, model):
-            refuse(message, existing(value, loc)[0])
+            # Unions add names of types, which the file does not have.
+            place, _ = existing(value, loc)
+            refuse(message, tuple(each for each in loc if isinstance(each, int) or each in place))
         return None
 
 

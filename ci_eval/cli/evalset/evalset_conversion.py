@@ -67,7 +67,8 @@ def convert(source: str, to: str, out: str | None) -> Written:
     lost += _lost_of_all(more, set_id, to, syntax, made.shown)
     noted = {each.message for each in opened.warnings}
     lost += (each for each in after.warnings if not each.concerns and each.message not in noted)
-    return Written(made, text, len(cases), (*opened.warnings, *lost))
+    left = (each for each in opened.warnings if not each.adk_refuses)
+    return Written(made, text, len(cases), (*left, *lost))
 
 
 def migrate(file: File, out: str | None, session: SessionInput | None) -> Written | None:

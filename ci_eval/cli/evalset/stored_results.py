@@ -71,9 +71,15 @@ def list_results(place: str, *, as_json: bool) -> int:
             problems += exc.problems
             continue
         passed = sum(each.final_eval_status == 1 for each in found.eval_case_results)
-        about = {"id": name, "evalset": found.eval_set_id, "created": found.creation_timestamp}
-        failed = len(found.eval_case_results) - passed
-        rows.append({**about, "passed": passed, "failed": failed})
+        rows.append(
+            {
+                "id": name,
+                "evalset": found.eval_set_id,
+                "created": found.creation_timestamp,
+                "passed": passed,
+                "failed": len(found.eval_case_results) - passed,
+            }
+        )
     rows.sort(key=lambda row: -row["created"])
     if as_json:
         print_json(rows)

@@ -374,7 +374,7 @@ def test_an_answer_is_read(answer: str, expected: dict[str, bool]):
     ("answer", "reason"),
     [
         ("Yes, all of them.", "no verdict, `yes` or `no`, on the rubrics 'ra', 'rb'"),
-        ("Here:\nID: ra\nVerdict: yes", "on the rubrics 'ra', 'rb' outside of other text"),
+        ("Here:\nID: ra\nVerdict: yes", "'rb'; verdicts within other text do not count"),
         ("{}", "no verdict"),
         ('{"verdicts": "yes"}', "no verdict"),
         (json.dumps(verdicts(zz="yes")), "no verdict"),

@@ -310,14 +310,14 @@ def test_unknown_keys_of_a_case_are_warned_of_where_they_look_misspelt(tmp_path:
 def test_a_key_of_a_case_in_two_spellings_is_warned_of(tmp_path: Path) -> None:
     text = in_lines('{"eval_id": "a", "evalId": "b", "conversation": [{"user_content": {}}]}')
     (found,) = said(tmp_path, text)
-    assert found.startswith("warning: 2: eval_cases[0].eval_id: is given twice, in two spellings")
+    assert found.startswith("warning: 2: eval_cases[0].eval_id: is given in two spellings; this")
 
 
 def test_our_own_keys_of_a_turn_are_read_although_adk_refuses_them(tmp_path: Path) -> None:
     case = turn(nodes=["a"], costUsd=0.1)
-    where = "eval_cases[0].conversation[0]"
+    message = "ADK refuses the file because of 'nodes', 'costUsd', which only ci-eval knows"
     assert said(tmp_path, evalset(case)) == [
-        f"warning: 1: {where}: 'nodes', 'costUsd' of ci-eval, which ADK refuses here"
+        f"warning: 1: eval_cases[0].conversation[0]: {message}"
     ]
     (found,) = only(tmp_path, case).conversation or ()
     assert (found.nodes, found.cost_usd) == (("a",), 0.1)
@@ -565,9 +565,9 @@ def test_what_a_human_answers_is_read_in_both_spellings(tmp_path: Path, name: st
 @pytest.mark.parametrize(
     ("name", "value", "where"),
     [
-        ("human_answers", {"approve": {}}, "approve"),
+        ("human_answers", {"approve": {}}, "approve[0]"),
         ("humanAnswers", {"approve": [{"error": "no", "result": 1}]}, "approve[0]"),
-        ("tool_mocks", {"tools": {"find": {}}}, "tools.find"),
+        ("tool_mocks", {"tools": {"find": {}}}, "tools.find[0]"),
         ("toolMocks", {"tools": {"find": [{"result": 1}, {"args": {}}]}}, "tools.find[1]"),
     ],
 )

@@ -74,7 +74,7 @@ def test_the_cases_that_differ_most_from_the_merge_base_are_named_first():
     good = every(" 1 1 1 1")
     now = f"same 1 1 0 0\n{others}\nmost 0 0 0 1"
     found = compared(now, f"same 1 1 0 0\n{good}\nmost 1 1 1 1", f"same 1\n{good}\nmost 1")
-    counts = count_cases(meta(), columns(now), GATE), summarise(meta(), columns(now), GATE)
+    counts = count_cases(meta(), columns(now), GATE), summarise(meta(), columns(now))
     reasons = decide(GATE, *counts, found, baseline_configured=True)
     reasons = [each for each in reasons.reasons if each.kind == "regressed"]
 

@@ -46,7 +46,7 @@ def decided(
     """Return the verdict on what was measured; a comparison is one with a configured baseline."""
     if configured is None:
         configured = comparison is not None
-    totals, groups = count_cases(run, values, gate), summarise(run, values, gate)
+    totals, groups = count_cases(run, values, gate), summarise(run, values)
     return decide(gate, totals, groups, comparison, baseline_configured=configured)
 
 
@@ -83,7 +83,7 @@ def test_without_a_baseline_every_case_must_pass():
 
 def test_what_a_change_loosens_is_told_where_nothing_is_compared():
     values = columns("x 1")
-    groups, totals = summarise(meta(), values, once()), count_cases(meta(), values, once())
+    groups, totals = summarise(meta(), values), count_cases(meta(), values, once())
     found = decide(once(), totals, groups, None, baseline_configured=False, loosened=["one", "two"])
 
     assert found.outcome == "passed"
@@ -102,7 +102,7 @@ def test_what_a_change_loosens_is_told_where_nothing_is_compared():
 def test_a_weakened_gate_does_what_was_chosen(chosen, loosened, outcome):
     values = columns("x 1")
     gate = GateOptions(on_loosened=chosen)
-    groups, totals = summarise(meta(), values, gate), count_cases(meta(), values, gate)
+    groups, totals = summarise(meta(), values), count_cases(meta(), values, gate)
     found = decide(gate, totals, groups, None, baseline_configured=False, loosened=[loosened])
 
     assert found.outcome == outcome
@@ -227,7 +227,7 @@ def test_a_floor_of_what_measured_nothing_leaves_no_verdict():
 
     def found(**floors: float) -> Verdict:
         gate = once(min_score=floors)
-        cases, groups = count_cases(run, values, gate), summarise(run, values, gate)
+        cases, groups = count_cases(run, values, gate), summarise(run, values)
         return decide(gate, cases, groups, None, baseline_configured=False)
 
     assert found().outcome == found(c=0.5).outcome == "passed"
@@ -601,7 +601,7 @@ class Suite(NamedTuple):
             for number, words in enumerate(self.before)
         ]
         comparison = compare(run, now, before, self.gate) if before else None
-        totals, groups = count_cases(run, now, self.gate), summarise(run, now, self.gate)
+        totals, groups = count_cases(run, now, self.gate), summarise(run, now)
         return decide(self.gate, totals, groups, comparison, baseline_configured=bool(before))
 
     def results(self, words: Words) -> Iterator[TrialResult]:
@@ -820,7 +820,7 @@ def test_to_excuse_what_broke_never_turns_passed_into_failed(others, options, ti
 
 
 def test_a_group_is_summed_up():
-    (group,) = summarise(meta(), columns("x 1\ny 0\nz error\nu skip"), once())
+    (group,) = summarise(meta(), columns("x 1\ny 0\nz error\nu skip"))
 
     assert (group.passed, group.failed, group.errors, group.skipped) == (1, 1, 1, 1)
     assert group.value == 0.5

@@ -122,7 +122,7 @@ def test_an_excuse_that_is_over_excuses_nothing_and_is_said():
 def test_without_a_baseline_exemptions_are_reasons_too():
     gate = once(quarantine=[quarantine("x"), quarantine("y", YESTERDAY)])
     run, values = meta(), columns("x 1\ny 1")
-    totals, groups = count_cases(run, values, gate), summarise(run, values, gate)
+    totals, groups = count_cases(run, values, gate), summarise(run, values)
     reasons = [*reasons_of(excused(run, gate, values), run, gate, values, None)]
     found = decide(gate, totals, groups, None, baseline_configured=False, exemptions=reasons)
 
@@ -135,8 +135,10 @@ def test_without_a_baseline_exemptions_are_reasons_too():
 
 def means_of(now: str, **gate: object) -> list[str]:
     run, values, options = meta(), columns(now), once(min_score={"c": 0.9}, **gate)
-    counts = count_cases(run, values, options), summarise(run, values, options)
-    found = decide(options, *counts, None, baseline_configured=False)
+    groups = summarise(run, values, excused(run, options, values))
+    found = decide(
+        options, count_cases(run, values, options), groups, None, baseline_configured=False
+    )
     return [each.message for each in found.reasons if each.kind == "floor" and each.group]
 
 

@@ -25,7 +25,7 @@ def compared(now: str, *before: str, tier: str = "block", **gate: object) -> Com
 def verdict(now: str, *before: str, **gate: object) -> Verdict:
     gate |= {"allow_unjudged": ("n*",)}
     options, run, values = once(**gate), meta(), columns(now)
-    totals, groups = count_cases(run, values, options), summarise(run, values, options)
+    totals, groups = count_cases(run, values, options), summarise(run, values)
     found = compared(now, *before, **gate)
     return decide(options, totals, groups, found, baseline_configured=True)
 

@@ -27,7 +27,7 @@ def judged(
     if outcome:
         deltas = tuple(each.model_copy(update={"outcome": outcome}) for each in found.deltas)
         found = found.model_copy(update={"deltas": deltas})
-    totals, groups = count_cases(run, values, gate), summarise(run, values, gate)
+    totals, groups = count_cases(run, values, gate), summarise(run, values)
     return decide(gate, totals, groups, found, baseline_configured=True), found
 
 
