@@ -70,8 +70,8 @@ class JudgeOptions(Record):
     max_prompt_chars: int = Field(default=400_000, ge=1000)
     """Maximum length of a question; a longer one is an error, and is not sent."""
     prices: dict[str, Price] = Field(default_factory=dict)
-    """Prices of models, in US dollars per million tokens: `{model: {input, output}}`. Default: list
-    prices."""
+    """Prices of models (names or patterns), in US dollars per million tokens: `{model: {input,
+    output}}`. Default: list prices."""
 
 
 @dataclass(frozen=True)

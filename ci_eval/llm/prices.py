@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from ci_eval.records.cases import Record
+from ci_eval.text.patterns import fits_any
 
 _OTHER_UNITS = re.compile(r"audio|image|live|realtime|transcribe|tts")
 """Models with these words in their names bill audio and images separately, at several times the
@@ -39,7 +40,11 @@ class Tokens(NamedTuple):
     cached: int = 0
     """Input tokens that were read from the provider's cache."""
     written: int = 0
-    """Input tokens that were written to that cache."""
+    """Input tokens that were written to that cache, for longer included."""
+    written_1h: int = 0
+    """Input tokens that were written to that cache for an hour."""
+    audio: int = 0
+    """Input tokens of audio, cached ones not included."""
 
 
 def cost_of(
@@ -47,14 +52,20 @@ def cost_of(
 ) -> float | None:
     """Return the cost of a call of the first model in `names` with a price; else `None`.
 
-    `provider` is the id of the provider in `genai-prices`.
+    The keys of `given` are names of models, or patterns.  `provider` is the id of the provider in
+    `genai-prices`.
     """
     each = [name.removeprefix("models/") for name in names if name]
     for name in each:
-        if name in given:
-            return given[name].of(tokens.input, tokens.output)
+        if price := _given(name, given):
+            return price.of(tokens.input, tokens.output)
     costs = (_list_cost(name, tokens, provider) for name in each)
     return next((cost for cost in costs if cost is not None), None)
+
+
+def _given(model: str, given: Mapping[str, Price]) -> Price | None:
+    fitting = (price for pattern, price in given.items() if fits_any(model, [pattern]))
+    return given.get(model) or next(fitting, None)
 
 
 def _list_cost(model: str, tokens: Tokens, provider: str) -> float | None:
@@ -64,8 +75,10 @@ def _list_cost(model: str, tokens: Tokens, provider: str) -> float | None:
         return None
     cached = min(tokens.cached, tokens.input)
     written = min(tokens.written, tokens.input - cached)
-    read = tokens.input - cached - written
-    cost = found.input * read + found.cached * cached + found.written * written
+    longer = min(tokens.written_1h, written)
+    audio = min(tokens.audio, tokens.input - cached - written)
+    cost = found.input * (tokens.input - cached - written - audio) + found.cached * cached
+    cost += found.written * (written - longer) + found.written_1h * longer + found.audio * audio
     return cost + found.output * tokens.output
 
 
@@ -76,6 +89,8 @@ class _Rates(NamedTuple):
     input: float
     cached: float
     written: float
+    written_1h: float
+    audio: float
     output: float
 
 
@@ -108,6 +123,9 @@ def _rates(model: str, provider: str) -> tuple[_Rates, ...]:
                 read / least,
                 cost(input_tokens=least, cache_read_tokens=least) / least,
                 cost(input_tokens=least, cache_write_tokens=least) / least,
+                cost(input_tokens=least, cache_write_tokens=least, cache_write_1h_tokens=least)
+                / least,
+                cost(input_tokens=least, input_audio_tokens=least) / least,
                 (cost(input_tokens=least, output_tokens=_MILLION) - read) / _MILLION,
             )
         )
@@ -116,7 +134,7 @@ def _rates(model: str, provider: str) -> tuple[_Rates, ...]:
 
 def price_of(model: str, given: Mapping[str, Price]) -> Price | None:
     """Return the price of `model`: from `given`, else its list price, else `None`."""
-    return given.get(model) or _list_price(model.removeprefix("models/"))
+    return _given(model, given) or _list_price(model.removeprefix("models/"))
 
 
 @cache

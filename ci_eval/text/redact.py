@@ -6,6 +6,7 @@ any usual encoding (`encodings.py`), even split over consecutive values.  Delibe
 reversing or encrypting, cannot be detected: redaction helps against accidents and naive attempts.
 """
 
+import hashlib
 import os
 import re
 import sys
@@ -83,6 +84,19 @@ class Secrets:
     def with_more(self, more: Iterable[tuple[str, str]]) -> "Secrets":
         """Return these secrets and `more`, pairs of name and value."""
         return Secrets({}, (*self.given, *more))
+
+    def with_digests(self, env: Mapping[str, str]) -> "Secrets":
+        """Return these secrets; the names of variables in `env` that may not be secret get digests.
+
+        16 bits tell their values apart, and are too few to help guess one.
+        """
+
+        def named(name: str, value: str) -> str:
+            if names_secret(name) or env.get(name, "").strip() != value:
+                return name
+            return f"{name}:{hashlib.sha256(value.encode(errors='replace')).hexdigest()[:4]}"
+
+        return Secrets({}, [(named(name, value), value) for name, value in self.given])
 
     def text(self, text: str) -> str:
         """Return `text` with each secret replaced by its name."""

@@ -234,6 +234,14 @@ class _Counts:
     def __getitem__(self, path: str) -> int:
         return self._count(path) or 0
 
+    def of_audio(self, key: str) -> int:
+        """Return the tokens of audio in a list by modality, which Gemini states."""
+        listed = self._usage.get(key)
+        rows = (
+            (each for each in listed if isinstance(each, dict)) if isinstance(listed, list) else ()
+        )
+        return sum(_Counts(row)["tokenCount"] for row in rows if row.get("modality") == "AUDIO")
+
     def _count(self, path: str) -> int | None:
         value: Any = self._usage
         for key in path.split("."):
@@ -246,7 +254,8 @@ def _gemini(each: _Counts) -> tuple[Tokens, int]:
     thoughts = each["thoughtsTokenCount"]
     read = each["promptTokenCount"] + each["toolUsePromptTokenCount"]
     written = each["candidatesTokenCount"] + thoughts
-    return Tokens(read, written, each["cachedContentTokenCount"]), thoughts
+    audio = each.of_audio("promptTokensDetails") - each.of_audio("cacheTokensDetails")
+    return Tokens(read, written, each["cachedContentTokenCount"], audio=max(audio, 0)), thoughts
 
 
 def _chat(each: _Counts) -> tuple[Tokens, int]:
@@ -264,7 +273,8 @@ def _responses(each: _Counts) -> tuple[Tokens, int]:
 def _messages(each: _Counts) -> tuple[Tokens, int]:
     cached, written = each["cache_read_input_tokens"], each["cache_creation_input_tokens"]
     read = each["input_tokens"] + cached + written
-    return Tokens(read, each["output_tokens"], cached, written), 0
+    longer = each["cache_creation.ephemeral_1h_input_tokens"]
+    return Tokens(read, each["output_tokens"], cached, written, longer), 0
 
 
 _BOTH = ("input_tokens", "output_tokens")

@@ -282,7 +282,9 @@ def cassette_of(options: ModelOptions, context: RunContext) -> ModelCassette:
     path = contained(context.root, options.cassette, written=written)
     shown = context.shown(options.cassette)
     own = shard_file(context.cassettes, options.cassette) if written else None
-    cassette = ModelCassette(path, shown=shown, secrets=context.secrets, own=own)
+    # What an ordinary variable contains may be meant for the model, such as a prompt.
+    secrets = context.secrets.with_digests(context.env)
+    cassette = ModelCassette(path, shown=shown, secrets=secrets, own=own)
     if options.mode != "live":
         cassette.load(resumes=context.resumes and options.mode == "record")
     return cassette
@@ -359,6 +361,13 @@ async def gateway_for(options: ModelOptions, context: RunContext) -> AsyncIterat
                 message = (
                     f"{answers} in {cassette.shown} had the value of a secret; "
                     "replays give the agent the name of its variable instead"
+                )
+                context.say(f"warning: {message}")
+            if cassette.in_requests:
+                message = (
+                    f"{cassette.shown} has requests with the name of a variable instead of its "
+                    f"value: {', '.join(sorted(cassette.in_requests))}; where the value differs, "
+                    "replays may not find them"
                 )
                 context.say(f"warning: {message}")
             cassette.tidy()

@@ -1,6 +1,7 @@
 """One model call, from the client's request to its answer: replayed or passed on."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic_core import to_json
 
 from ci_eval.forge.lineage import from_fork
-from ci_eval.llm.gateway.answers import Answer, WithoutUsage, asks_for_usage, used
+from ci_eval.llm.gateway.answers import STREAM, Answer, WithoutUsage, asks_for_usage, used
 from ci_eval.llm.gateway.cassette_lines import Place, digest_of_trial, shortened
 from ci_eval.llm.gateway.faults import fault_of, faulty, is_awaited
 from ci_eval.llm.gateway.gateway_options import ModelOptions
@@ -42,6 +43,8 @@ _MAX_PAUSE_S = 120.0
 """The longest pause that a provider may impose on all its callers; a longer one is a failure."""
 _MAX_REPEATS = 10
 """Number of repeats among which a request is searched that is not recorded for its own."""
+_VARIABLE = re.compile(r"- .*\[[A-Z][A-Z0-9_]*(?::[0-9a-f]{4})?\]")
+"""A line of a recorded request with the name of a variable instead of its value."""
 _PRICED_AS = {"gemini": "google"}
 """Names of providers in the price list, where they differ."""
 
@@ -142,6 +145,8 @@ class Answering:
             return f"{message}, nor is any request of this trial; {what_to_do}"
         differs = "\n".join(lines)
         hint = "if only a changing value such as a date differs, add it to `models.ignore` first"
+        if any(map(_VARIABLE.match, lines)):
+            hint = "a name in brackets stands for the value that the variable had when recording"
         return f"{message}; {what_to_do}; {hint}\n{differs}"
 
     def _repeats(self, asked: Asked) -> Iterator[str]:
@@ -306,7 +311,9 @@ def _whole(answer: Answer, call: Call) -> "StreamResponse":
     if answer.is_stream and asks_for_usage(call):
         dropping = WithoutUsage()
         body = dropping.feed(body) + dropping.end()
-    return Response(status=answer.status, body=body, content_type=answer.type)
+    # Recorded texts are UTF-8, and some clients assume another charset if none is named.
+    charset = "utf-8" if answer.type.startswith("text/") else None
+    return Response(status=answer.status, body=body, content_type=answer.type, charset=charset)
 
 
 async def _passed(request: "Request", passing: Passing, attempt: Attempt) -> "StreamResponse":
@@ -314,11 +321,14 @@ async def _passed(request: "Request", passing: Passing, attempt: Attempt) -> "St
     from aiohttp.web import Response, StreamResponse
 
     status, headers = passing.response.status, passing.headers
-    if passing.type != "text/event-stream":
+    kind, charset = passing.type, passing.response.charset
+    if kind != STREAM:
         body = b"".join([chunk async for chunk in passing.chunks()])
-        return Response(status=status, headers=headers, body=body, content_type=passing.type)
+        return Response(
+            status=status, headers=headers, body=body, content_type=kind, charset=charset
+        )
     response = StreamResponse(status=status, headers=headers)
-    response.content_type = passing.type
+    response.content_type, response.charset = kind, charset
     dropping = WithoutUsage() if passing.drops_usage else None
     is_there = attempt.is_begun = await _arrives(response.prepare(request))
     try:

@@ -81,8 +81,8 @@ class ModelOptions(Record):
     """Injected faults, such as `{rate: 0.05, kinds: [429, timeout]}`, to test whether the agent
     survives its provider's bad day. Default: none."""
     prices: dict[str, Price] = Field(default_factory=dict)
-    """Prices of models, in US dollars per million tokens: `{model: {input, output}}`. Default: list
-    prices, with the discount for cached tokens."""
+    """Prices of models (names or patterns), in US dollars per million tokens: `{model: {input,
+    output}}`. Default: list prices, with the discount for cached tokens."""
 
     def in_mode(self, mode: str) -> "ModelOptions":
         """Return a copy with another mode; the same if `mode` is empty."""

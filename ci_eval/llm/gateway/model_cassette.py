@@ -71,6 +71,9 @@ class ModelCassette:
         self._is_changed = False
         self.redacted = 0
         """The number of recorded answers in which the value of a secret was replaced."""
+        self.in_requests: set[str] = set()
+        """The variables whose values were in recorded requests before they were in an answer."""
+        self._in_answers: set[str] = set()
         self.strange = 0
         """The number of lines found so far that are not calls, such as those of a conflict."""
         self.doubled: set[Place] = set()
@@ -239,6 +242,8 @@ class ModelCassette:
         if (cleaned := self.cleaned(said)) is not said:
             self.redacted += cleaned["answer"] != said["answer"]
             said, text = cleaned, compact(cleaned)
+        self.in_requests |= self._variables_in(said["request"]) - self._in_answers
+        self._in_answers |= self._variables_in(said["answer"])
         if self._secrets and answer.is_stream:
             for whole in texts_of(restored(said["answer"])):
                 if self._secrets.text(whole) != whole:
@@ -327,6 +332,12 @@ class ModelCassette:
             return value
         found: dict[str, Any] = self._clean(value)
         return found
+
+    def _variables_in(self, cleaned: dict[str, Any]) -> set[str]:
+        """Return the variables whose names replace their values in a request or an answer."""
+        text = compact(cleaned) if self._secrets else ""
+        names = (name for name, _ in self._secrets.given if f"[{name}]" in text)
+        return {name.partition(":")[0] for name in names}
 
     def _clean(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -37,10 +37,10 @@ class Spending:
         if calls is not None and self.calls >= calls:
             return "max_calls", f"{self.calls} of {calls} calls"
         if cost is not None and self.cost_usd + self.pending_usd + estimate_usd > cost:
-            spent = f"${self.cost_usd:.4f}"
+            used = f"${self.cost_usd:.4f} spent"
             if self.pending_usd:
-                spent += f" and ${self.pending_usd:.4f} for calls in progress"
-            return "max_cost_usd", f"{spent} of ${cost:g}"
+                used += f", ${self.pending_usd:.4f} for calls in progress"
+            return "max_cost_usd", f"{used}, about ${estimate_usd:.4f} for this call, of ${cost:g}"
         return None
 
 

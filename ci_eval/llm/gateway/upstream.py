@@ -1,5 +1,6 @@
 """Calls that are passed on to their provider."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,9 @@ _UNPAID = b"credit balance is too low"
 _PASSED_BACK = ("retry-after", "retry-after-ms", "x-should-retry")
 _JSON = "application/json"
 _BYTES_PER_TOKEN = 4
+_FILE = re.compile(rb'(?<=[",])[A-Za-z0-9+/_-]{2000,}={0,2}(?=")')
+"""A text in base64; text of other kinds has blanks."""
+_TOKENS_PER_FILE = 1_000
 
 
 @dataclass
@@ -137,5 +141,10 @@ def failure(call: Call, answer: Answer, env: Mapping[str, str]) -> str:
 
 
 def tokens_of(body: bytes) -> int:
-    """Return the approximate number of input tokens in the body of a call."""
-    return len(body) // _BYTES_PER_TOKEN + 1
+    """Return the approximate number of input tokens in the body of a call.
+
+    A file, such as an image, counts as much as a typical image, whatever its size in bytes.
+    """
+    files = _FILE.findall(body)
+    text = len(body) - sum(map(len, files))
+    return text // _BYTES_PER_TOKEN + len(files) * _TOKENS_PER_FILE + 1

@@ -9,6 +9,7 @@ import threading
 import time
 import zlib
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,23 @@ def test_the_usage_of_a_stream_is_counted_though_the_client_does_not_ask(tmp_pat
     (_, _, again), replayed = behind(tmp_path, models, body, mode="replay")
     assert again == text
     assert replayed.model_copy(update={"replayed": 0, "seconds": usage.seconds}) == usage
+
+
+def test_a_stream_has_the_charset_of_the_provider_and_utf_8_in_a_replay(tmp_path, models):
+    async def body(client: Client) -> Any:
+        client.begin()
+        _, headers, text = await client.send(CHAT, STREAM)
+        return headers["content-type"], text
+
+    said = models.reply
+
+    def reply(request):
+        return replace(said(request), content_type="text/event-stream; charset=utf-8")
+
+    models.reply = reply
+    recorded = behind(tmp_path, models, body, mode="record")
+    assert recorded[0] == "text/event-stream; charset=utf-8"
+    assert behind(tmp_path, models, body, mode="replay") == recorded
 
 
 def test_a_server_that_knows_no_such_option_is_asked_without(tmp_path, models):

@@ -694,6 +694,40 @@ def test_a_secret_in_a_conversation_is_not_recorded(project, models):
     assert "[DB_PASSWORD]" in text
 
 
+def test_another_value_of_an_ordinary_variable_is_another_request(project, models):
+    code = "\n\ndef answer(message):\n    ask(os.environ['SHOP_PROMPT'])\n    return message\n"
+    project.agent(CHAT + code, CASSETTE)
+    project.edit('"bot:answer"', '"bot:answer", env: [SHOP_PROMPT]')
+    project.with_keys(models)
+    project.set(SHOP_PROMPT="Be kind to all customers.")
+    recorded = project.run()
+    assert recorded.code == 0, recorded.err
+    assert "the name of a variable instead of its value: SHOP_PROMPT;" in recorded.err
+    assert "Be kind" not in "".join(project.cassette())
+    project.without_keys()
+
+    assert project.run("--models", "replay").code == 0
+    project.set(SHOP_PROMPT="Be rude to all customers.")
+    assert project.run("--models", "replay").code == 6
+    [kind, message] = project.errors()["c0"]
+    assert kind == "not_recorded"
+    assert "a name in brackets stands for the value that the variable had" in message
+
+
+def test_an_ordinary_word_in_a_secret_variable_is_named(project, models):
+    project.agent(PYTHON, CASSETTE, cases=1)
+    project.with_keys(models)
+    project.set(AUTH_PLAN="question 0")
+    recorded = project.run()
+    assert recorded.code == 0, recorded.err
+    assert "the name of a variable instead of its value: AUTH_PLAN;" in recorded.err
+    project.without_keys()
+    project.set(AUTH_PLAN=None)
+
+    assert project.run("--models", "replay").code == 6
+    assert "a name in brackets stands for" in project.errors()["c0"][1]
+
+
 def test_a_placeholder_for_a_key_hides_no_other_variable(project, models):
     code = "import os\n\n\ndef answer(message):\n    return os.environ['HOME_OF_E']\n"
     agent = 'python: "bot:answer", env: [HOME_OF_E, NO_PROXY]'

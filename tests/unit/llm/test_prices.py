@@ -11,6 +11,7 @@ CALLS = [
     Tokens(200_000, 700, cached=100_000),
     Tokens(200_001, 700, cached=100_000, written=50_000),
     Tokens(900_000, 1, cached=900_000),
+    Tokens(250_000, 700, cached=1_000, written=500, written_1h=200, audio=20_000),
 ]
 
 
@@ -28,6 +29,9 @@ def test_each_call_costs_what_the_list_says_also_of_models_with_dearer_long_prom
                 input_tokens=tokens.input,
                 cache_read_tokens=tokens.cached,
                 cache_write_tokens=tokens.written,
+                cache_write_1h_tokens=tokens.written_1h,
+                input_audio_tokens=tokens.audio,
+                cache_audio_read_tokens=0,
                 output_tokens=tokens.output,
             )
             if found is not None:

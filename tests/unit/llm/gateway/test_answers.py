@@ -105,6 +105,36 @@ MESSAGES = {"input_tokens": 11, "output_tokens": 7, "cache_read_input_tokens": 5
         ),
         (
             "messages",
+            whole(
+                {
+                    "model": "g",
+                    "usage": {
+                        **MESSAGES,
+                        "cache_creation_input_tokens": 9,
+                        "cache_creation": {"ephemeral_1h_input_tokens": 8},
+                    },
+                }
+            ),
+            Used("g", Tokens(70, 7, 50, 9, written_1h=8)),
+        ),
+        (
+            "gemini",
+            whole(
+                {
+                    "usageMetadata": {
+                        **GEMINI,
+                        "promptTokensDetails": [
+                            {"modality": "TEXT", "tokenCount": 30},
+                            {"modality": "AUDIO", "tokenCount": 70},
+                        ],
+                        "cacheTokensDetails": [{"modality": "AUDIO", "tokenCount": 40}, "odd"],
+                    }
+                }
+            ),
+            Used("", Tokens(103, 12, 40, audio=30), 5),
+        ),
+        (
+            "messages",
             stream(
                 {
                     "type": "message_start",
@@ -259,6 +289,7 @@ def test_cached_tokens_cost_less_and_given_prices_come_first():
     assert full == pytest.approx(0.0004)
     assert cost() == pytest.approx(0.0001)
     assert cost(**{"gpt-4.1-mini-2025-04-14": Price(input=7, output=1)}) == pytest.approx(0.007)
+    assert cost(**{"gpt-4.1-*": Price(input=7, output=1)}) == pytest.approx(0.007)
 
 
 def test_the_model_that_was_asked_for_is_priced_if_the_one_that_answered_is_unknown():
