@@ -18,7 +18,7 @@ from ci_eval.run.cost_estimate import Estimate, estimate
 from ci_eval.run.plan import Plan
 from ci_eval.run.quota_estimate import Quota, quotas
 from ci_eval.run.shards import divided, manifest_of
-from ci_eval.run_files.shard_files import MAX_SHARDS, ShardPlan
+from ci_eval.run_files.shard_files import MAX_SHARDS, Chosen, ShardPlan
 from ci_eval.run_files.stored_document import write_record
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import terminal
@@ -72,7 +72,7 @@ def plan(
         append_outputs({"matrix": json.dumps(shards_json(found)["matrix"])}, context.env)
     if found and file:
         with naming_files():
-            write_record(found, Path(file))
+            write_record(found.model_copy(update={"chosen": Chosen.by(options)}), Path(file))
     if as_json:
         print_json(_whole(planned, asked, slow, found))
         return

@@ -62,13 +62,14 @@ class Failing:
 
 def confirmed_by(base: Collected) -> Confirmation:
     """Return the confirmation by a finished run of the base arm."""
-    failing = Failing()
+    failing, trials = Failing(), 0
     for result in base.run.results():
         failing.add(result)
+        trials += result.error is None or result.error.kind != "not_run"
     meta = failing.without(base.run.meta)
     is_base = meta.agents or meta.gone or meta.gone_groups
     past = Past(meta, base.tally.columns) if is_base else None
-    return Confirmation(past, base.tally.trials if past else 0, failing.reason)
+    return Confirmation(past, trials if past else 0, failing.reason)
 
 
 @dataclass

@@ -146,6 +146,9 @@ class FanOut:
             known = [(each, path) for each, path in folders if (path / RUN_FILE).is_file()]
             if not is_change:
                 _check_base(known, arms.base_commit)
+                for each in self.found if known else ():
+                    if why := one_line(each.report.unconfirmed, MAX_REASON):
+                        say(f"warning: {each.shown} could not run the merge base: {why}")
             arm.collector.adopt(self._results(arm, redraw, known, is_change=is_change))
             for each, path in known:
                 traces, ran = path / TRACES_FILE, each.trials(is_change=is_change)
@@ -194,7 +197,8 @@ class FanOut:
         for each in self.found:
             ran = each.trials(is_change=is_change)
             if (count := heads.count.get(each.report.index, 0)) != ran:
-                message = f"it ran {ran} trials, but has {count} results"
+                of = "" if is_change else " of the merge base"
+                message = f"it ran {counted(ran, 'trial')}{of}, but has {counted(count, 'result')}"
                 raise refused(each, message)
 
     @property

@@ -137,9 +137,7 @@ def gathered(folders: Sequence[Path], manifest: Manifest) -> MergedShards:
         if not path.is_file():
             none = "matches no folder" if glob.has_magic(str(folder)) else "is not a folder"
             why = f"has no {SHARD_FILE}" if folder.is_dir() else none
-            problems.append(
-                Problem(f"{why}, so it counts as a shard without a report", str(folder))
-            )
+            problems.append(Problem(f"{why}: this is no report of a shard", str(folder)))
             continue
         with saying_what_to_do():
             each = Found(read_shard_report(path, shown=str(path)), folder)
@@ -195,7 +193,8 @@ def _check(each: Found, manifest: Manifest, others: Mapping[int, Found]) -> None
         raise refused(each, "its number exceeds the number of shards")
     for other in others.values():
         if report.division != other.report.division:
-            raise refused(each, f"its cases were assigned differently from those of {other.shown}")
+            message = f"its cases were assigned differently from those of {other.shown}"
+            raise refused(each, message, "run all shards with the same --plan, or all without one")
 
 
 def _later(one: Found, other: Found) -> Found:

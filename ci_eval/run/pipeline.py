@@ -130,7 +130,8 @@ def run_shard(
         rounds = iter([arms.part_of(redraw)]) if redraw else arms.planned_rounds()
         asyncio.run(_execute_and_score(arms, rounds))
     took = time.monotonic() - began
-    base = arms.confirmation().trials  # writes the results of the base arm
+    arms.confirmation()  # writes the results of the base arm
+    base = arms.base.collector.tally.trials if arms.base else 0
     collected = arms.change.collector.collected()
     return ShardRun(collected, base, took, arms.unconfirmed, arms.base_is_new)
 

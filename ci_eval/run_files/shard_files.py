@@ -8,7 +8,7 @@ If a result is in doubt, `ci-eval merge --redraw-plan redraw.json` writes a plan
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -122,11 +122,33 @@ class PlannedShard(Stored):
                 yield from (Place(agent, evalset, case) for case in cases)
 
 
+class Chosen(Stored):
+    """The options that select from a suite, as they are called on the command line."""
+
+    agent: tuple[str, ...] = ()
+    evalset: tuple[str, ...] = ()
+    case: tuple[str, ...] = ()
+    criterion: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+    repeats: Annotated[int, Field(ge=1, le=1000)] | None = None
+
+    @classmethod
+    def by(cls, options: Mapping[str, Any]) -> "Chosen":
+        """Return the selection in the options of a command."""
+        return cls.model_validate({name: options[name] for name in cls.model_fields})
+
+    def completed(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a command, with these in place of those that are not given."""
+        return {**options, **{name: options[name] or value for name, value in self}}
+
+
 class ShardPlan(Stored):
     """The division of a suite into shards."""
 
     schema_version: int = SCHEMA_VERSION
     manifest: Manifest
+    chosen: Chosen = Chosen()
+    """The options that the plan was made with."""
     redraw: PlannedRedraw | None = None
     """The further trials to run; `None` for the planned ones."""
     shards: tuple[PlannedShard, ...] = Field(min_length=1, max_length=MAX_SHARDS)

@@ -88,6 +88,76 @@ def test_with_no_stored_run_every_shard_tries_its_cases_with_the_merge_base(suit
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("total", [1, 3])
+def test_where_the_merge_base_only_ends_in_errors_shards_are_merged(suite, total: int):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(6, **{"ci-eval.yaml": config, "bot.py": "import nothing_of_this_name\n"})
+    suite.commit("change", **{"bot.py": "def answer(message):\n    return 'yes'\n"})
+    whole = suite.ci_eval("run", "--out", "whole")
+    folders = in_shards(suite, total)
+    base = [json.loads((suite.folder / each / "shard.json").read_text()) for each in folders]
+    assert sum(each["base_trials"] for each in base) == 6
+
+    merged = suite.ci_eval("merge", *folders, "--out", "merged")
+
+    assert merged.code == whole.code, merged.err
+    assert essence(suite, "merged") == essence(suite, "whole")
+
+
+@pytest.mark.slow
+def test_trials_of_the_merge_base_that_are_missing_are_not_counted(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(12, **{"ci-eval.yaml": config})
+    suite.commit("change", **{"bot.py": "def answer(message):\n    return 'yes'  # the same\n"})
+    in_shards(suite, 3)
+    shutil.rmtree(suite.folder / "shards/2")
+    ran = sum(
+        json.loads((suite.folder / f"shards/{number}/shard.json").read_text())["base_trials"]
+        for number in (1, 3)
+    )
+
+    ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
+
+    assert ended.code == 6
+    assert 0 < ran < 12
+    report = json.loads((suite.folder / "merged/report.json").read_text())
+    assert report["comparison"]["base_trials"] == ran
+
+
+@pytest.mark.slow
+def test_why_a_shard_could_not_run_the_merge_base_is_said(suite):
+    config = CONFIG.replace("store: file", "store: merge_base")
+    suite.begin(12, **{"ci-eval.yaml": config})
+    suite.commit("change", **{"bot.py": "def answer(message):\n    return 'yes'  # the same\n"})
+    in_shards(suite, 2)
+    path = suite.folder / "shards/1/shard.json"
+    report = json.loads(path.read_text()) | {"unconfirmed": "the disk is full", "base_trials": 0}
+    path.write_text(json.dumps(report))
+    shutil.rmtree(suite.folder / "shards/1/base")
+
+    ended = suite.ci_eval("merge", "shards/*", "--out", "merged")
+
+    assert "(shards/1) could not run the merge base: the disk is full" in ended.err
+
+
+@pytest.mark.slow
+def test_a_shard_of_a_plan_needs_no_other_options(suite):
+    suite.begin(9)
+    chosen = ("--case", "c[1-4]", "--repeats", "2")
+    assert suite.ci_eval("plan", "--shards", "2", "--out", "plan.json", *chosen).code == 0
+    folders = in_shards(suite, 2, plan="plan.json")
+
+    ended = suite.ci_eval("merge", *folders, *chosen, "--out", "merged")
+
+    assert ended.code == 0, ended.err
+    results = json.loads((suite.folder / "merged/run.json").read_text())["results"]
+    assert sorted(each["key"]["case"] for each in results) == sorted(["c1", "c2", "c3", "c4"] * 2)
+    ended = suite.ci_eval("run", "--shard", "1/2", "--plan", "plan.json", "--case", "c1")
+    assert "it differs in the evalset 'smoke'" in ended.err
+    assert "omit options that select, or create a new plan" in ended.err
+
+
+@pytest.mark.slow
 def test_a_shard_without_cases_tries_nothing_with_the_merge_base(suite):
     config = CONFIG.replace("store: file", "store: merge_base")
     suite.begin(4, **{"ci-eval.yaml": config})
@@ -457,6 +527,7 @@ def test_no_trace_of_a_shard_replaces_a_trial_that_confirms(suite):
             (("merge", "nowhere", "--redraw-plan", ""), "--redraw-plan is empty"),
             (("run", "--engine", "rai"), "--engine rai: unknown engine"),
             (("run", "--shard", "0/3"), "there is no shard 0/3"),
+            (("run", "--shard", "1/2000"), "2000 shards are too many; the maximum is 1000"),
             (("run", "--shard", "2"), "the number of shards is unknown"),
             (("run", "--shard", "two"), "found 'two'"),
             (("run", "--shard", "auto"), "found no number of this job"),
@@ -537,6 +608,9 @@ def test_a_plan_of_something_else_is_refused(suite):
     assert suite.ci_eval("plan", "--shards", "3", "--out", "plan.json").code == 0
     count = suite.ci_eval("run", "--shard", "1/2", "--plan", "plan.json")
     assert "--shard says 2 shards, but the plan has 3" in count.err
+    number = {"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "2"}
+    count = suite.ci_eval("run", "--shard", "auto", "--plan", "plan.json", **number)
+    assert "the environment says 2 shards, but the plan has 3" in count.err
     suite.write("evals/smoke.csv", evalset(10))
     ended = suite.ci_eval("run", "--shard", "1/3", "--plan", "plan.json")
     assert (ended.code, "it differs in the evalset 'smoke'" in ended.err) == (4, True)

@@ -23,7 +23,7 @@ from ci_eval.run.arms import base_folder
 from ci_eval.run.collect import Outputs
 from ci_eval.run.merged_shards import InDoubtError, gathered
 from ci_eval.run.rerun import why_none
-from ci_eval.run_files.shard_files import ShardPlan
+from ci_eval.run_files.shard_files import Chosen, ShardPlan
 from ci_eval.run_files.stored_document import write_record
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import counted
@@ -81,17 +81,18 @@ def _merge(
     try:
         report = run_watched(plan, context, Outputs(folder=folder), publish, found)
     except InDoubtError as exc:
-        return _leave_doubt(exc.plan, file, folder, context, as_json=options["as_json"])
+        return _leave_doubt(exc.plan, folder, context, options)
     return None if report is None else console.shown(report, folder, options)
 
 
 def _leave_doubt(
-    plan: ShardPlan, file: str, folder: Path, context: RunContext, *, as_json: bool
+    plan: ShardPlan, folder: Path, context: RunContext, options: dict[str, Any]
 ) -> int:
     """Write the plan of the trials that would settle the verdict, and report no verdict."""
-    write_record(plan, Path(file))
+    file = options["redraw_plan"]
+    write_record(plan.model_copy(update={"chosen": Chosen.by(options)}), Path(file))
     shown = shards_json(plan)
-    if as_json:
+    if options["as_json"]:
         print_json({"redraw": plan.redraw and plan.redraw.number, **shown})
     else:
         total = len(plan.shards)

@@ -20,6 +20,7 @@ from ci_eval.records.findings import Report
 from ci_eval.run.collect import Outputs
 from ci_eval.run.report_assembly import clear
 from ci_eval.run_files.file_names import CASSETTES_FOLDER, SHARD_FILE, remove_files
+from ci_eval.run_files.shard_files import read_plan
 from ci_eval.run_files.stored_document import write_record
 from ci_eval.runtime.path_checks import refuse_links_out
 
@@ -97,9 +98,11 @@ def _shard(config: str, folder: Path, options: dict[str, Any]) -> int | None:
     kept = folder.absolute() / CASSETTES_FOLDER
     if not options["resume"]:
         remove_files(kept, "[0-9a-f]*.jsonl")
-    plan, context = command_inputs.planned(config, options)
+    planned = read_plan(Path(options["plan"]), shown=options["plan"]) if options["plan"] else None
+    chosen = planned.chosen.completed(options) if planned else options
+    plan, context = command_inputs.planned(config, chosen)
     context = replace(context, cassettes=kept)
-    option = ShardOption(plan, context, options)
+    option = ShardOption(plan, context, options, planned)
     done = run_shard_watched(option, context, _outputs(folder, options))
     if done is None:
         console.say("run again with --resume to continue from there")

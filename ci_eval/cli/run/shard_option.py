@@ -33,8 +33,14 @@ _WHOLE = ("failed", "maxfail", "adk_results")
 class ShardOption:
     """One shard of a suite, and how its cases are assigned."""
 
-    def __init__(self, plan: Plan, context: RunContext, options: Mapping[str, Any]) -> None:
-        """Read the options of a run.
+    def __init__(
+        self,
+        plan: Plan,
+        context: RunContext,
+        options: Mapping[str, Any],
+        planned: ShardPlan | None = None,
+    ) -> None:
+        """Read the options of a run; `planned` is the content of `--plan`.
 
         Raises:
             UsageError: they name no shard, or the plan does not fit the suite.
@@ -42,18 +48,14 @@ class ShardOption:
         """
         _refuse_others(options)
         self._manifest = shards.manifest_of(plan, context)
-        self._planned = self._plan_in(options["plan"]) if options["plan"] else None
+        self._planned = planned
+        if planned and (differences := self._manifest.differences(planned.manifest)):
+            message = f"{options['plan']} does not fit the suite: it differs in {differences}"
+            raise UsageError(message, hint=f"omit options that select, or {planned.way_to_make}")
         self.shard = _shard_of(options["shard"], context.env, self._planned)
         self.part = shards.part(plan, self.shard, self._planned)
         self.redraw = self._planned.redraw_of(self.shard) if self._planned else None
         self._env = context.env
-
-    def _plan_in(self, given: str) -> ShardPlan:
-        planned = read_plan(Path(given), shown=given)
-        if differences := self._manifest.differences(planned.manifest):
-            message = f"{given} does not fit the suite: it differs in {differences}"
-            raise UsageError(message, hint=planned.way_to_make)
-        return planned
 
     def report_of(self, done: ShardRun, folder: Path) -> ShardReport:
         """Return the facts of the finished shard, whose files are in `folder`."""
@@ -113,13 +115,18 @@ def _shard_of(given: str, env: Mapping[str, str], planned: ShardPlan | None) -> 
     counts = (named, total, ci_job.shard_count(env))
     count = next((each for each in counts if each is not None), None)
     if count is None:
-        message = "the number of shards is unknown: set CI_EVAL_SHARDS, or pass a plan with --plan"
+        message = (
+            "the number of shards is unknown: set CI_EVAL_SHARDS to it, or pass a plan with --plan"
+        )
         raise UsageError(message)
     if total is not None and count != total:
-        raise UsageError(f"--shard says {count} shards, but the plan has {total}")
-    if not (1 <= index <= count <= MAX_SHARDS):
-        most = min(count, MAX_SHARDS)
-        message = f"there is no shard {index}/{count}; they are numbered from 1, up to {most}"
+        named_by = "the environment" if given == "auto" else "--shard"
+        message = f"{named_by} says {count} shards, but the plan has {total}"
+        raise UsageError(message, hint="start as many jobs as the plan has shards")
+    if count > MAX_SHARDS:
+        raise UsageError(f"{count} shards are too many; the maximum is {MAX_SHARDS}")
+    if not 1 <= index <= count:
+        message = f"there is no shard {index}/{count}; they are numbered from 1, up to {count}"
         raise UsageError(message)
     return Shard(index, count, planned.redraw.number if planned and planned.redraw else 0)
 
