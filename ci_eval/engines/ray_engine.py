@@ -206,6 +206,9 @@ class _Cluster:
                 raise exc.cause from None
             message = f"{type(exc.cause).__name__}: {exc.cause}"
             raise TrialError("internal", message) from None
+        except self.ray.exceptions.LocalRayletDiedError:
+            hint = "start Ray again, then continue with --resume"
+            raise UsageError("this machine has left the Ray cluster", hint=hint) from None
         except self.ray.exceptions.RayError as exc:
             raise LostError(_gist(exc)) from None
         finally:

@@ -57,6 +57,8 @@ class Cluster(NamedTuple):
     address: str
     raylets: list[int]
     folder: Path
+    head: int
+    """The raylet of the machine that runs ci-eval."""
 
     def run(self, suite: Suite, *args: str, **env: str) -> Ended:
         """Run a command of ci-eval, as the first machine of the cluster would."""
@@ -95,7 +97,7 @@ def started(cpus: int) -> Iterator[Cluster]:
         assert process.stdout
         found = next((json.loads(line) for line in process.stdout if line.startswith("{")), None)
         assert found, "the cluster did not start"
-        yield Cluster(found["address"], [*found["nodes"].values()], Path(folder))
+        yield Cluster(found["address"], found["nodes"], Path(folder), found["head"])
         process.communicate(timeout=WAIT_S)
 
 
@@ -287,6 +289,23 @@ def test_a_cluster_without_machines_ends_the_run_which_resumes(tmp_path, cluster
     assert ended.code == 0
     assert "reused 8 trials" in ended.err
     assert keys_of(suite) == sorted(f"c{number}" for number in range(40))
+
+
+def test_a_run_whose_own_machine_leaves_the_cluster_ends_and_resumes(tmp_path, cluster, suite):
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    suite.begin(12, **{"ci-eval.yaml": CONFIG, "bot.py": WAITS, "evals/smoke.csv": evalset(12)})
+    with started(cpus=1) as lost:
+        process = lost.begin(suite, "run", GATE=str(gate))
+        wait_until(lambda: any(gate.iterdir()))
+        kill_tree(lost.head)
+        _, err = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 4, err
+    assert "this machine has left the Ray cluster" in err
+
+    (gate / "open").touch()
+    assert cluster.run(suite, "run", "--resume", GATE=str(gate)).code == 0
+    assert keys_of(suite) == sorted(f"c{number}" for number in range(12))
 
 
 def test_an_interrupted_run_ends_as_on_one_machine(tmp_path, cluster, suite):

@@ -1,7 +1,7 @@
 """A Ray cluster of two machines in one, for as long as standard input is open.
 
 Run by a Python that has ray: `python ray_cluster.py CPUS FOLDER`.  It prints a line of JSON:
-`{"address", "nodes": {ID: PID of its raylet}}`.
+`{"address", "head": PID, "nodes": [PID, PID]}`, with the process ids of raylets.
 """
 
 import json
@@ -20,8 +20,11 @@ def main(cpus: str, folder: str) -> None:
     head = {"num_cpus": 0, "temp_dir": folder, **memory}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     nodes = [cluster.add_node(num_cpus=int(cpus), **memory) for _ in range(2)]
-    pids = {each.node_id: each.all_processes["raylet"][0].process.pid for each in nodes}
-    print(json.dumps({"address": cluster.address, "nodes": pids}), flush=True)
+    head_pid, *pids = (
+        each.all_processes["raylet"][0].process.pid for each in (cluster.head_node, *nodes)
+    )
+    found = {"address": cluster.address, "head": head_pid, "nodes": pids}
+    print(json.dumps(found), flush=True)
     sys.stdin.read()
     with suppress(Exception):  # a test may have killed a part of it
         cluster.shutdown()
