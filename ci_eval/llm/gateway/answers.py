@@ -237,10 +237,8 @@ class _Counts:
     def of_audio(self, key: str) -> int:
         """Return the tokens of audio in a list by modality, which Gemini states."""
         listed = self._usage.get(key)
-        rows = (
-            (each for each in listed if isinstance(each, dict)) if isinstance(listed, list) else ()
-        )
-        return sum(_Counts(row)["tokenCount"] for row in rows if row.get("modality") == "AUDIO")
+        rows = filter(_is_audio, listed if isinstance(listed, list) else ())
+        return sum(_Counts(row)["tokenCount"] for row in rows)
 
     def _count(self, path: str) -> int | None:
         value: Any = self._usage
@@ -248,6 +246,10 @@ class _Counts:
             value = value.get(key) if isinstance(value, dict) else None
         is_count = isinstance(value, int) and not isinstance(value, bool)
         return value if is_count and 0 <= value <= MAX_COUNT else None
+
+
+def _is_audio(row: Any) -> bool:
+    return isinstance(row, dict) and row.get("modality") == "AUDIO"
 
 
 def _gemini(each: _Counts) -> tuple[Tokens, int]:
