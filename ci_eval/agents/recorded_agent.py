@@ -305,9 +305,7 @@ def _refuse_other_words(found: Recording, trial: Trial, shown: str) -> None:
     turns = zip(found.invocations or (), trial.case.conversation or (), strict=False)
     for number, (answered, asked) in enumerate(turns, start=1):
         given, wanted = (" ".join(each.user.split()) for each in (answered, asked))
-        before, *others = _REDACTED.split(given)
-        is_redacted = others and wanted.startswith(before) and wanted.endswith(others[-1])
-        if given and given != wanted and not is_redacted:
+        if given and not _may_be(given, wanted):
             alike = takewhile(lambda pair: pair[0] == pair[1], zip(given, wanted, strict=False))
             begin = max(len(list(alike)) - _SHOWN // 2, 0)
             given, wanted = ("…" * bool(begin) + each[begin:] for each in (given, wanted))
@@ -319,7 +317,22 @@ def _refuse_other_words(found: Recording, trial: Trial, shown: str) -> None:
             raise TrialError("not_recorded", message)
 
 
-_REDACTED = re.compile(r"\[\w+\]")
+def _may_be(redacted: str, text: str) -> bool:
+    """Return True if `redacted` is `text` with names in place of secrets."""
+    first, *others = _REDACTED.split(redacted)
+    if not others:
+        return redacted == text
+    at = len(first)
+    for each in others[:-1]:
+        found = text.find(each, at + 1)
+        if found < 0:
+            return False
+        at = found + len(each)
+    last = others[-1]
+    return text.startswith(first) and text.endswith(last) and at < len(text) - len(last)
+
+
+_REDACTED = re.compile(r"\[[A-Z][A-Z0-9_]*\]")
 """A redacted secret in a recording; the case may still contain it."""
 _SHOWN = 100
 """How many characters of a message an error shows, around the first difference."""

@@ -222,7 +222,7 @@ def secrets_of(*runs: Run) -> Secrets:
     return found
 
 
-def confirmation_beside(given: str, run_id: str) -> Confirmation:
+def confirmation_beside(given: str, run_id: str, config: Config) -> Confirmation:
     """Return the confirmation by the merge base that lies beside a stored run, if any.
 
     Without one, it has the reason that the report of the run gives for that.
@@ -230,12 +230,16 @@ def confirmation_beside(given: str, run_id: str) -> Confirmation:
     folder = Path(given) if Path(given).is_dir() else Path(given).parent
     path = base_folder(folder) / RUN_FILE
     if not path.exists():
-        return _not_run(folder, run_id)
+        return _not_run(folder, run_id, config)
     return confirmed_by(collected_from(read_run(path, shown=str(path))))
 
 
-def _not_run(folder: Path, run_id: str) -> Confirmation:
-    """Return why the merge base was not run, which only the report of the run says."""
+def _not_run(folder: Path, run_id: str, config: Config) -> Confirmation:
+    """Return why the merge base was not run, which only the report of the run says.
+
+    If it was run, but its results are gone, that is the reason: there is nothing else to compare
+    with unless runs are stored.
+    """
     path = folder / REPORT_FILE
     with suppress(UsageError):
         report = read_report(path, shown=str(path))
@@ -243,6 +247,9 @@ def _not_run(folder: Path, run_id: str) -> Confirmation:
             if each.kind == "unconfirmed":
                 why, is_new = report.verdict.unconfirmed, each.severity == "info"
                 return NOT_CONFIRMED._replace(unconfirmed=why, base_is_new=is_new)
+    if config.baseline and not config.baseline.stores:
+        path = base_folder(folder) / RUN_FILE
+        return NOT_CONFIRMED._replace(unconfirmed=f"{path} is missing")
     return NOT_CONFIRMED
 
 
@@ -333,6 +340,6 @@ def judge_again(
     found = collected._replace(run=again)
     baseline = baseline_for(loaded, context, meta)
     report = report_assembly.compare_and_decide(
-        found, loaded.gate, baseline, confirmation_beside(given, meta.run_id)
+        found, loaded.gate, baseline, confirmation_beside(given, meta.run_id, loaded)
     )
     return context.secrets.cleaned(report), loaded, context

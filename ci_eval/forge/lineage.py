@@ -296,6 +296,14 @@ def _tip(clone: Clone, branch: str, *, is_local: bool = True) -> str | None:
     return next(filter(None, (clone.view.commit(f"refs/{each}/{branch}") for each in kinds)), None)
 
 
+def unrelated(clone: Clone, branch: str | None) -> str | None:
+    """Return the base branch, the default one unless named, if `HEAD` shares no commit with it."""
+    named = branch or default_branch(clone)
+    tip = _tip(clone, named) if named else None
+    is_first = clone.head and not clone.view.parents(clone.head)
+    return named if is_first and tip and tip != clone.head else None
+
+
 def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | None:
     """Return the commit to begin with: the merge base; `None` if the clone does not show it."""
     env, view = clone.env, clone.view

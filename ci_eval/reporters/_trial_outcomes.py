@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
     suspected: bool = False
     """Whether it is a possible regression: it never failed before."""
     blocks: bool = True
-    """Whether it blocks by itself."""
+    """False if the case is exempt, or its criterion cannot block."""
 
 
 class Outcomes:
@@ -45,8 +45,9 @@ class Outcomes:
 
     def of(self, result: "AnyTrial") -> Outcome | None:
         """Return why a trial did not pass; `None` if it passed all criteria that can block."""
+        excuse = self._excused.get(result.key.place)
         if result.status is Status.ERROR:
-            return _error(result)
+            return _error(result)._replace(blocks=not excuse)
         regressed = list(self._regressed(result))
         if regressed:
             blocks = any(each.tier == "block" for each, _ in regressed)
@@ -59,11 +60,12 @@ class Outcomes:
                 return None
             below = _listed([*map(_below, failed)])
             note = "" if self.failing_blocks else " (does not block: only getting worse does)"
-            if excuse := self._excused.get(result.key.place):
+            if excuse:
                 note = f" ({excuse}: does not block)"
             if doubts:
                 note = f"; possible regression: {doubts[0]}"
-            return Outcome("failure", "ci_eval.BelowThreshold", below + note, bool(doubts))
+            message, suspected = below + note, bool(doubts)
+            return Outcome("failure", "ci_eval.BelowThreshold", message, suspected, not excuse)
         if result.status is Status.SKIPPED:
             reasons = dict.fromkeys(each.reason for each in result.scores if each.reason)
             message = "; ".join(reasons) or "no criterion applies"

@@ -53,6 +53,8 @@ class _Suite:
     tests: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     """The number of trials by kind of outcome."""
+    blocks: bool = False
+    """Whether a trial failed or was not measured, and is not exempt."""
     time_s: float = 0.0
     struck: dict[tuple[str, str], tuple[TrialKey, int]] = field(default_factory=dict)
     """The first trial and the number of trials affected by each shared cause of errors."""
@@ -61,6 +63,7 @@ class _Suite:
         self.tests += 1
         self.time_s += result.duration_s
         self.kinds.update([outcome.kind] if outcome else [])
+        self.blocks |= bool(outcome and outcome.kind != "skipped" and outcome.blocks)
         cause = result.error.cause if result.error else None
         if cause:
             key = TrialKey(**result.key.place._asdict(), repeat=result.key.repeat)
@@ -114,8 +117,7 @@ class JUnit(Reporter):
             for result in its_results:
                 yield document.case(result, suite)
             yield _END
-        bad = sum(suite.kinds["failure"] + suite.kinds["error"] for suite in suites.values())
-        if report.verdict.outcome != "passed" and not bad:
+        if report.verdict.outcome != "passed" and not any(each.blocks for each in suites.values()):
             yield document.verdict(len(suites))
         yield "</testsuites>\n"
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ci_eval.config import handed_secrets
 from ci_eval.config import load_config as configuration
-from ci_eval.forge.lineage import target_branch
+from ci_eval.forge.lineage import target_branch, unrelated
 from ci_eval.forge.missing_commit import why_missing
 from ci_eval.llm.gateway.gateway_clients import gateway_options, replays, with_models
 from ci_eval.llm.gateway.gateway_options import ModelOptions
@@ -106,11 +106,13 @@ def _available(planned: Plan, context: RunContext, commit: str | None) -> str:
     if missing := clone.missing:
         raise NoBaseArmError(missing)
     if commit is None:
+        store = planned.config.baseline
+        branch = target_branch(context.env) or (store.base if store else None)
+        if other := unrelated(clone, branch):
+            raise NoBaseArmError(f"this branch shares no commit with {other!r}")
         if not (clone.head and clone.view.parents(clone.head)):
             message = "there is no earlier commit yet; later commits will be compared"
             raise NoBaseArmError(message, is_new=True)
-        store = planned.config.baseline
-        branch = target_branch(context.env) or (store.base if store else None)
         named = f"fetch the branch {branch!r}" if branch else _UNNAMED
         if clone.is_shallow:
             named = f"the clone is shallow; {_DEEPEN}"

@@ -228,6 +228,8 @@ class Collector:
     record: IO[str] | None
     """The open file for the traces, if one is wanted."""
     tally: Tally = field(default_factory=Tally)
+    redacted: int = 0
+    """The number of recorded conversations in which a secret was replaced."""
     _waiting: dict[int, tuple[TrialResult, str]] = field(default_factory=dict)
     """Results and record lines that wait for earlier trials."""
     _next: int = 0
@@ -276,7 +278,11 @@ class Collector:
         result = self.secrets.cleaned(result)
         self.outputs.progress.landed(result)
         self._failures += result.status in (Status.FAILED, Status.ERROR)
-        line = trace_line(self.secrets.cleaned(trace)) if self.record else ""
+        line = ""
+        if self.record:
+            cleaned = self.secrets.cleaned(trace)
+            line = trace_line(cleaned)
+            self.redacted += cleaned is not trace and line != trace_line(trace)
         self._waiting[number] = result, line
         while self._next in self._waiting:
             self._write(*self._waiting.pop(self._next))

@@ -92,6 +92,12 @@ def run(
             arms.base_is_new = shards.planned.base_is_new
             arms.may_fill = False  # the files are where the shards ran
         asyncio.run(_execute_and_score(arms, _rounds(arms, shards)))
+    if redacted := arms.change.collector.redacted:
+        conversations = templates.counted(redacted, "recorded conversation")
+        context.say(
+            f"warning: {conversations} had the value of a secret; replays are scored with the name "
+            "of its variable instead"
+        )
     collected = arms.change.collector.collected()
     report = compare_and_decide(collected, plan.config.gate, baseline, arms.confirmation())
     report = context.secrets.cleaned(report)  # a stored baseline may predate a secret

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import socket
 import sys
 import venv
@@ -836,6 +837,32 @@ def test_what_is_not_ours_in_the_output_folder_stays(suite):
         assert suite.ci_eval("run", "--out", "out").code == 1
         assert mine.read_text() == "kept"
     assert (suite.folder / "out/base/run.json").is_file()
+
+
+@pytest.mark.slow
+def test_a_branch_that_shares_no_commit_with_the_base_is_not_decided(suite):
+    suite.begin(3, **{"ci-eval.yaml": CONFIG.replace("store: file", "store: merge_base")})
+    suite.git("checkout", "--quiet", "--orphan", "other")
+    suite.commit("another beginning", **{"bot.py": "def answer(text):\n    return 'yes' + ''\n"})
+
+    ended = suite.ci_eval("run")
+
+    assert "NOT DECIDED" in ended.out
+    assert "this branch shares no commit with 'main'" in ended.out
+
+
+@pytest.mark.slow
+def test_a_run_without_the_results_of_its_merge_base_is_not_decided(suite):
+    suite.begin(5, **{"ci-eval.yaml": CONFIG.replace("store: file", "store: merge_base")})
+    suite.commit("change", **{"bot.py": "def answer(text):\n    return 'yes '\n"})
+    assert suite.ci_eval("run").code == 0
+    (suite.folder / "moved").mkdir()
+    shutil.copy(suite.folder / "ci-eval-report/run.json", suite.folder / "moved")
+
+    for command in (("report", "moved", "--out", "again"), ("gate", "explain", "moved")):
+        ended = suite.ci_eval(*command)
+        assert "NOT DECIDED" in ended.out
+        assert "moved/base/run.json is missing" in ended.out
 
 
 @pytest.mark.slow

@@ -66,6 +66,7 @@ def test_a_key_is_in_no_document_and_a_criterion_finds_the_leak(
 ) -> None:
     assert main(["run", "--record", "record.jsonl", "--adk-results", "adk"]) == 1
     printed = "".join(capsys.readouterr())
+    assert "recorded conversations had the value of a secret; replays are scored with" in printed
     written = {
         path.relative_to(shop): path.read_text(encoding="utf-8")
         for path in [

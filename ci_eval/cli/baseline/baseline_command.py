@@ -74,7 +74,7 @@ def diff(config: str, run: str, *, as_json: bool) -> None:
     mode = "both" if loaded.gate.mode == "both" else "regression"
     gate = loaded.gate.model_copy(update={"mode": mode})
     stored = command_inputs.baseline_for(loaded, context, meta)
-    base = command_inputs.confirmation_beside(run, meta.run_id)
+    base = command_inputs.confirmation_beside(run, meta.run_id, loaded)
     report = compare_and_decide(collected, gate, stored, base, worst=0)
     if as_json:
         print_comparison(report)

@@ -527,6 +527,29 @@ def test_a_recording_that_answers_another_message_is_refused(tmp_path: Path) -> 
     assert tail == f"'{begin}2'; record the case again"
 
 
+@pytest.mark.parametrize(
+    ("recorded", "asked", "fits"),
+    [
+        ("I am [AUTH_USER]", "I am administrator", True),
+        ("[KEY] and [KEY]", "abc and def", True),
+        ("[KEY] and [KEY]", "abc or def", False),
+        ("is [KEY] it", "is it", False),
+        ("Cancel [all] orders", "Cancel none of my orders", False),
+        ("Cancel [all] orders", "Cancel [all] orders", True),
+        ("[A] " * 2000 + "end", "x " * 4000, False),
+    ],
+)
+def test_only_the_name_of_a_variable_stands_for_another_text(
+    tmp_path: Path, recorded: str, asked: str, fits: bool
+) -> None:
+    line = {"eval_id": "a", "invocations": [{"user_content": {"parts": [{"text": recorded}]}}]}
+    recording = Recording(tmp_path, line)
+    if fits:
+        assert len(recording.conversation(asks=[asked])[0]) == 1
+    else:
+        assert "answers another message" in recording.failure(asks=[asked])[1]
+
+
 def test_what_is_not_the_words_of_the_user_is_not_compared(tmp_path: Path) -> None:
     silent = {"user_content": {"parts": [{"function_response": {"name": "ask"}}]}}
     redacted = {"user_content": {"parts": [{"text": "I am [AUTH_USER]"}]}}

@@ -2,6 +2,7 @@
 
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,16 @@ def refusal(context: RunContext) -> list[str]:
 
 
 # --- Saving and loading ---------------------------------------------------------------------
+
+
+def test_of_runs_that_are_saved_at_the_same_time_none_is_lost(context: RunContext) -> None:
+    store = FileStore(path="base/line.json", window=20)
+    runs = [make_run("greets 1", f"r{number}") for number in range(12)]
+    with ThreadPoolExecutor(12) as threads:
+        saved = [*threads.map(lambda run: store.save(run, context), runs)]
+
+    assert all(saved)
+    assert sorted(ids(store, context)) == sorted(run.meta.run_id for run in runs)
 
 
 def test_a_file_of_another_suite_is_neither_compared_with_nor_overwritten(

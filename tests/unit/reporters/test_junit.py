@@ -305,6 +305,23 @@ def test_a_run_that_does_not_pass_has_a_test_case_that_says_so(
     assert len(parsed(report, failing).findall("testsuite")) == 1
 
 
+def test_a_failure_that_is_exempt_does_not_stand_for_the_verdict() -> None:
+    report = make_report("refunds fail 0.2 was 0.95")
+    reasons = [{"severity": "blocks", "message": "gone: case 'a'"}]
+    verdict = Verdict.model_validate(
+        {"outcome": "failed", "mode": "regression", "reasons": reasons}
+    )
+    assert report.comparison
+    change = report.comparison.changes[0].model_copy(update={"excused": "quarantined"})
+    report = compared(report, changes=(change,)).model_copy(update={"verdict": verdict})
+
+    document = parsed(report, make_results("refunds fail 0.2"))
+
+    exempt, why = (each.get("message") for each in document.iterfind("*/testcase/failure"))
+    assert str(exempt).endswith(" (quarantined: does not block)")
+    assert why == "gone: case 'a'"
+
+
 def test_an_error_says_what_could_not_be_measured() -> None:
     judge = Score(
         criterion="c", name="judged", status=Status.ERROR, threshold=0.5, reason="no answer"
