@@ -206,10 +206,10 @@ class _Cluster:
                 raise exc.cause from None
             message = f"{type(exc.cause).__name__}: {exc.cause}"
             raise TrialError("internal", message) from None
-        except self.ray.exceptions.LocalRayletDiedError:
-            hint = "start Ray again, then continue with --resume"
-            raise UsageError("this machine has left the Ray cluster", hint=hint) from None
         except self.ray.exceptions.RayError as exc:
+            if type(exc).__name__ == "LocalRayletDiedError":
+                hint = "start Ray again, then continue with --resume"
+                raise UsageError("this machine has left the Ray cluster", hint=hint) from None
             raise LostError(_gist(exc)) from None
         finally:
             self._running.discard(id(results))
