@@ -422,6 +422,19 @@ def test_what_the_change_loosens_comes_right_behind_the_decision() -> None:
     assert text.index("weakens its own gate") < text.index("> - reason 0")
 
 
+@pytest.mark.parametrize(
+    ("gate", "said"),
+    [({}, "nothing was compared"), ({"min_pass_rate": 0.1}, "every floor is reached")],
+)
+def test_a_run_that_passes_with_failures_says_why(gate: dict[str, Json], said: str) -> None:
+    report = make_report("a pass 1.0 / b fail 0.1")
+    verdict = report.verdict.model_copy(update={"outcome": "passed", "reasons": ()})
+    meta = report.meta.model_copy(update={"gate": gate})
+    report = report.model_copy(update={"verdict": verdict, "meta": meta})
+
+    assert f"> **shop passed:** {said}." in comment(report)
+
+
 def test_a_change_without_a_baseline_is_said_to_weaken_its_gate_in_the_same_place() -> None:
     told = Reason(
         kind="weakened_gate",
