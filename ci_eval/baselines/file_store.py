@@ -1,9 +1,6 @@
 """Baselines in a file of the repository: reviewed like code, available on every machine."""
 
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import PrivateAttr
@@ -12,9 +9,9 @@ from ci_eval.baselines._baseline_document import baseline_errors, fault, stored_
 from ci_eval.forge.lineage import Lineage
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
-from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Noted
 from ci_eval.records.results import Run
+from ci_eval.run_files.run_file import alone_in
 from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
@@ -52,7 +49,7 @@ class FileStore(BaselineStore):
     def save(self, run: Run, context: RunContext) -> bool:
         """Add `run` in front, and keep only the newest runs of the window."""
         path, shown = self._path(context), context.shown(self.path)
-        with _alone(path.parent, shown):
+        with alone_in(context.root):
             stored = self._stored(run.meta.suite, context)
             if any(past.meta.run_id == run.meta.run_id for past in stored):
                 return False
@@ -77,34 +74,6 @@ class FileStore(BaselineStore):
     def _path(self, context: RunContext) -> Path:
         with baseline_errors():
             return contained(context.root, self.path, written=True)
-
-
-@contextmanager
-def _alone(folder: Path, shown: str) -> Iterator[None]:
-    """Create the folder of the file, and wait until no other process saves to it.
-
-    On Windows, and in file systems without locks, nothing waits.
-
-    Raises:
-        UsageError: the folder cannot be created.
-
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise UsageError(f"cannot be written: {exc.strerror or exc}", file=shown) from exc
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 def of_suite(stored: list[Past], suite: str, shown: str) -> list[Past]:

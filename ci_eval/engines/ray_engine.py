@@ -207,7 +207,7 @@ class _Cluster:
             message = f"{type(exc.cause).__name__}: {exc.cause}"
             raise TrialError("internal", message) from None
         except self.ray.exceptions.RayError as exc:
-            if type(exc).__name__ == "LocalRayletDiedError":
+            if type(exc).__name__ == "LocalRayletDiedError":  # no task can be submitted any more
                 hint = "start Ray again, then continue with --resume"
                 raise UsageError("this machine has left the Ray cluster", hint=hint) from None
             raise LostError(_gist(exc)) from None

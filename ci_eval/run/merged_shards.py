@@ -137,7 +137,7 @@ def gathered(folders: Sequence[Path], manifest: Manifest) -> MergedShards:
         if not path.is_file():
             none = "matches no folder" if glob.has_magic(str(folder)) else "is not a folder"
             why = f"has no {SHARD_FILE}" if folder.is_dir() else none
-            problems.append(Problem(f"{why}: this is no report of a shard", str(folder)))
+            problems.append(Problem(f"{why}, so it is not the report of a shard", str(folder)))
             continue
         with saying_what_to_do():
             each = Found(read_shard_report(path, shown=str(path)), folder)

@@ -3,8 +3,10 @@
 `{"schema_version": 1, "meta": {…}, "results": [{…}, …]}`, one result per line.
 """
 
+import os
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
@@ -44,6 +46,21 @@ def replacing(path: Path) -> Iterator[IO[str]]:
         raise
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait for other processes that replace files in the same folder; not on Windows."""
+    with ExitStack() as stack:
+        if sys.platform != "win32":
+            import fcntl
+
+            with suppress(OSError):  # no such folder, or a file system without locks
+                # Not the file itself, which is replaced.
+                opened = os.open(folder, os.O_RDONLY)
+                stack.callback(os.close, opened)
+                fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -21,6 +21,9 @@ def answer(text):
     return "no" if number == 7 else "yes"
 """
 
+AGAINST_BASE = {"ci-eval.yaml": CONFIG.replace("store: file", "store: merge_base")}
+SAME = {"bot.py": "def answer(message):\n    return 'yes'  # the same\n"}
+
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
@@ -74,8 +77,7 @@ def test_merged_shards_are_the_run_of_one_machine(suite, planned):
 
 @pytest.mark.slow
 def test_with_no_stored_run_every_shard_tries_its_cases_with_the_merge_base(suite):
-    config = CONFIG.replace("store: file", "store: merge_base")
-    suite.begin(12, **{"ci-eval.yaml": config})
+    suite.begin(12, **AGAINST_BASE)
     suite.commit("change", **{"bot.py": BREAKS})
     whole = suite.ci_eval("run", "--out", "whole")
     folders = in_shards(suite, 3)
@@ -90,8 +92,7 @@ def test_with_no_stored_run_every_shard_tries_its_cases_with_the_merge_base(suit
 @pytest.mark.slow
 @pytest.mark.parametrize("total", [1, 3])
 def test_where_the_merge_base_only_ends_in_errors_shards_are_merged(suite, total: int):
-    config = CONFIG.replace("store: file", "store: merge_base")
-    suite.begin(6, **{"ci-eval.yaml": config, "bot.py": "import nothing_of_this_name\n"})
+    suite.begin(6, **AGAINST_BASE, **{"bot.py": "import nothing_of_this_name\n"})
     suite.commit("change", **{"bot.py": "def answer(message):\n    return 'yes'\n"})
     whole = suite.ci_eval("run", "--out", "whole")
     folders = in_shards(suite, total)
@@ -106,9 +107,8 @@ def test_where_the_merge_base_only_ends_in_errors_shards_are_merged(suite, total
 
 @pytest.mark.slow
 def test_trials_of_the_merge_base_that_are_missing_are_not_counted(suite):
-    config = CONFIG.replace("store: file", "store: merge_base")
-    suite.begin(12, **{"ci-eval.yaml": config})
-    suite.commit("change", **{"bot.py": "def answer(message):\n    return 'yes'  # the same\n"})
+    suite.begin(12, **AGAINST_BASE)
+    suite.commit("change", **SAME)
     in_shards(suite, 3)
     shutil.rmtree(suite.folder / "shards/2")
     ran = sum(
@@ -126,9 +126,8 @@ def test_trials_of_the_merge_base_that_are_missing_are_not_counted(suite):
 
 @pytest.mark.slow
 def test_why_a_shard_could_not_run_the_merge_base_is_said(suite):
-    config = CONFIG.replace("store: file", "store: merge_base")
-    suite.begin(12, **{"ci-eval.yaml": config})
-    suite.commit("change", **{"bot.py": "def answer(message):\n    return 'yes'  # the same\n"})
+    suite.begin(12, **AGAINST_BASE)
+    suite.commit("change", **SAME)
     in_shards(suite, 2)
     path = suite.folder / "shards/1/shard.json"
     report = json.loads(path.read_text()) | {"unconfirmed": "the disk is full", "base_trials": 0}
@@ -154,14 +153,13 @@ def test_a_shard_of_a_plan_needs_no_other_options(suite):
     assert sorted(each["key"]["case"] for each in results) == sorted(["c1", "c2", "c3", "c4"] * 2)
     ended = suite.ci_eval("run", "--shard", "1/2", "--plan", "plan.json", "--case", "c1")
     assert "it differs in the evalset 'smoke'" in ended.err
-    assert "omit options that select, or create a new plan" in ended.err
+    assert "omit the options that select cases, or create a new plan" in ended.err
 
 
 @pytest.mark.slow
 def test_a_shard_without_cases_tries_nothing_with_the_merge_base(suite):
-    config = CONFIG.replace("store: file", "store: merge_base")
-    suite.begin(4, **{"ci-eval.yaml": config})
-    suite.commit("change", **{"bot.py": "def answer(message):\n    return 'yes'  # the same\n"})
+    suite.begin(4, **AGAINST_BASE)
+    suite.commit("change", **SAME)
     folders = in_shards(suite, 4)
     trials = [json.loads((suite.folder / each / "shard.json").read_text()) for each in folders]
 
@@ -171,8 +169,7 @@ def test_a_shard_without_cases_tries_nothing_with_the_merge_base(suite):
 
 @pytest.mark.slow
 def test_cases_that_a_change_renames_are_missing_in_shards_too(suite):
-    config = CONFIG.replace("store: file", "store: merge_base")
-    suite.begin(3, **{"ci-eval.yaml": config})
+    suite.begin(3, **AGAINST_BASE)
     suite.commit("rename", **{"evals/smoke.csv": evalset(3).replace("\nc", "\nd")})
     ended = suite.ci_eval("merge", *in_shards(suite, 2), "--out", "merged")
 
@@ -182,8 +179,7 @@ def test_cases_that_a_change_renames_are_missing_in_shards_too(suite):
 
 @pytest.mark.slow
 def test_shards_of_another_merge_base_are_refused(suite):
-    config = CONFIG.replace("store: file", "store: merge_base")
-    suite.begin(12, **{"ci-eval.yaml": config})
+    suite.begin(12, **AGAINST_BASE)
     suite.commit("better", **{"bot.py": BREAKS})
     suite.commit("change", **{"bot.py": "def answer(text):\n    return 'no'\n"})
     before, after = suite.git("rev-parse", "main", "HEAD~1").split()
@@ -699,8 +695,7 @@ def test_a_plan_counts_the_trials_of_the_merge_base(suite):
     suite.begin(10)
     assert suite.ci_eval("plan").out.endswith("\n10 trials; at most 100 if in doubt\n")
 
-    config = CONFIG.replace("store: file", "store: merge_base")
-    suite.commit("change", **{"ci-eval.yaml": config})
+    suite.commit("change", **AGAINST_BASE)
     counted = "\n10 trials, and as many with the merge base, on cases that it also has; at most 100"
     assert counted in suite.ci_eval("plan").out
 
@@ -712,5 +707,7 @@ def test_a_plan_counts_the_trials_of_the_merge_base(suite):
         ("on_inconclusive: fail", f"{with_base}\n"),
         ("mode: threshold", "\n"),
     ):
-        suite.commit("change", **{"ci-eval.yaml": f"{config}gate: {{{gate}}}\n"})
+        suite.commit(
+            "change", **{"ci-eval.yaml": AGAINST_BASE["ci-eval.yaml"] + f"gate: {{{gate}}}\n"}
+        )
         assert f"\n10 trials{ending}" in suite.ci_eval("plan").out

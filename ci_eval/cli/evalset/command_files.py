@@ -1,10 +1,7 @@
 """Files that commands read and write: local, or objects in Cloud Storage."""
 
-import os
-import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +9,7 @@ from pathlib import Path
 from ci_eval.cli import command_inputs
 from ci_eval.config.load_config import gcs_options
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.run_files.run_file import replacing
+from ci_eval.run_files.run_file import alone_in, replacing
 from ci_eval.runtime.storage.adk_storage import evalset_place
 from ci_eval.runtime.storage.downloads import Copy
 from ci_eval.runtime.storage.gcs import Bucket, Entry, Storage
@@ -78,19 +75,9 @@ class LocalFile(File):
         """Return the file of another name in the same folder."""
         return LocalFile(self.path.with_name(name))
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Wait for other processes that edit files in the same folder; not on Windows."""
-        with ExitStack() as stack:
-            if sys.platform != "win32":
-                import fcntl
-
-                with suppress(OSError):  # no such folder, or a file system without locks
-                    # Not the file itself, which is replaced.
-                    folder = os.open(self.path.parent, os.O_RDONLY)
-                    stack.callback(os.close, folder)
-                    fcntl.flock(folder, fcntl.LOCK_EX)
-            yield
+        return alone_in(self.path.parent)
 
     def unwritable(self) -> list[Problem]:
         """Refuse symlinks, anything else that is not a file, and missing folders."""

@@ -51,7 +51,8 @@ class ShardOption:
         self._planned = planned
         if planned and (differences := self._manifest.differences(planned.manifest)):
             message = f"{options['plan']} does not fit the suite: it differs in {differences}"
-            raise UsageError(message, hint=f"omit options that select, or {planned.way_to_make}")
+            hint = f"omit the options that select cases, or {planned.way_to_make}"
+            raise UsageError(message, hint=hint)
         self.shard = _shard_of(options["shard"], context.env, self._planned)
         self.part = shards.part(plan, self.shard, self._planned)
         self.redraw = self._planned.redraw_of(self.shard) if self._planned else None
@@ -115,9 +116,7 @@ def _shard_of(given: str, env: Mapping[str, str], planned: ShardPlan | None) -> 
     counts = (named, total, ci_job.shard_count(env))
     count = next((each for each in counts if each is not None), None)
     if count is None:
-        message = (
-            "the number of shards is unknown: set CI_EVAL_SHARDS to it, or pass a plan with --plan"
-        )
+        message = "the number of shards is unknown: set CI_EVAL_SHARDS, or pass a plan with --plan"
         raise UsageError(message)
     if total is not None and count != total:
         named_by = "the environment" if given == "auto" else "--shard"
