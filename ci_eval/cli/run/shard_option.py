@@ -16,6 +16,7 @@ from ci_eval.run_files.file_names import CASSETTES_FOLDER, REPORT_FILE, SHARD_FI
 from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.shard_files import (
     MAX_SHARDS,
+    Chosen,
     Shard,
     ShardPlan,
     ShardReport,
@@ -51,8 +52,9 @@ class ShardOption:
         self._planned = planned
         if planned and (differences := self._manifest.differences(planned.manifest)):
             message = f"{options['plan']} does not fit the suite: it differs in {differences}"
-            hint = f"omit the options that select cases, or {planned.way_to_make}"
-            raise UsageError(message, hint=hint)
+            is_selected = Chosen.by(options) != Chosen()
+            hint = "omit the options that select cases, or " if is_selected else ""
+            raise UsageError(message, hint=hint + planned.way_to_make)
         self.shard = _shard_of(options["shard"], context.env, self._planned)
         self.part = shards.part(plan, self.shard, self._planned)
         self.redraw = self._planned.redraw_of(self.shard) if self._planned else None
